@@ -9,6 +9,7 @@
 
 #include "runtime/array_ref.h"
 #include "runtime/device.h"
+#include "runtime/fwd.h"
 #include "runtime/intrusive.h"
 #include "runtime/scalar.h"
 #include "runtime/tensor.h"
@@ -45,25 +46,25 @@ struct Arg {
   };
   double im = 0;  // imaginary part of Complex
 
-  Arg() : i(0) {}
+  constexpr Arg() : i(0) {}
   static Arg of(const Tensor& v) { return v.defined() ? of_impl(v.impl()) : Arg(); }
   static Arg of_impl(TensorImpl* v) { Arg a; a.tag = Tag::Tensor; a.t = v; return a; }
-  static Arg of(int64_t v) { Arg a; a.tag = Tag::Int; a.i = v; return a; }
-  static Arg of(double v) { Arg a; a.tag = Tag::Double; a.d = v; return a; }
-  static Arg of(bool v) { Arg a; a.tag = Tag::Bool; a.i = v; return a; }
-  static Arg of(std::complex<double> v) { Arg a; a.tag = Tag::Complex; a.d = v.real(); a.im = v.imag(); return a; }
+  static constexpr Arg of(int64_t v) { Arg a; a.tag = Tag::Int; a.i = v; return a; }
+  static constexpr Arg of(double v) { Arg a; a.tag = Tag::Double; a.d = v; return a; }
+  static constexpr Arg of(bool v) { Arg a; a.tag = Tag::Bool; a.i = v; return a; }
+  static constexpr Arg of(std::complex<double> v) { Arg a; a.tag = Tag::Complex; a.d = v.real(); a.im = v.imag(); return a; }
   static Arg of(const Scalar& s);
-  static Arg of(std::string_view v) { return list(Tag::String, v.data(), v.size()); }
+  static constexpr Arg of(std::string_view v) { return list(Tag::String, v.data(), v.size()); }
   static Arg of(Device d) { Arg a; a.tag = Tag::Device; a.i = static_cast<int64_t>(d.type) | (static_cast<int64_t>(d.index) << 8); return a; }
   static Arg of(GeneratorImpl* g) { Arg a; if (g) { a.tag = Tag::Generator; a.p = g; } return a; }
   static Arg of(const Storage& s) { Arg a; a.tag = Tag::Storage; a.p = s.get(); return a; }
   static Arg of(const Stream& s) { Arg a; a.tag = Tag::Stream; a.p = &s; return a; }
-  static Arg of(IntArrayRef v) { return list(Tag::IntList, v.data(), v.size()); }
-  static Arg of(ArrayRef<double> v) { return list(Tag::DoubleList, v.data(), v.size()); }
-  static Arg of(ArrayRef<bool> v) { return list(Tag::BoolList, v.data(), v.size()); }
+  static constexpr Arg of(IntArrayRef v) { return list(Tag::IntList, v.data(), v.size()); }
+  static constexpr Arg of(ArrayRef<double> v) { return list(Tag::DoubleList, v.data(), v.size()); }
+  static constexpr Arg of(ArrayRef<bool> v) { return list(Tag::BoolList, v.data(), v.size()); }
   static Arg of(TensorList v) { return list(Tag::TensorList, v.data(), v.size()); }
   static Arg of(ArrayRef<Scalar> v) { return list(Tag::ScalarList, v.data(), v.size()); }
-  static Arg list(Tag tag, const void* data, size_t n) {
+  static constexpr Arg list(Tag tag, const void* data, size_t n) {
     Arg a;
     a.tag = tag;
     a.size = static_cast<uint32_t>(n);
@@ -83,11 +84,11 @@ struct Arg {
   Device device() const { return Device(static_cast<DeviceType>(i & 0xff), static_cast<int8_t>(i >> 8)); }
   GeneratorImpl* generator() const { return tag == Tag::Generator ? static_cast<GeneratorImpl*>(const_cast<void*>(p)) : nullptr; }
   StorageImpl* storage() const { return static_cast<StorageImpl*>(const_cast<void*>(p)); }
-  IntArrayRef ints() const { return {static_cast<const int64_t*>(p), size}; }
-  ArrayRef<double> doubles() const { return {static_cast<const double*>(p), size}; }
-  ArrayRef<bool> bools() const { return {static_cast<const bool*>(p), size}; }
-  TensorList tensors() const { return {static_cast<const Tensor*>(p), size}; }
-  ArrayRef<Scalar> scalars() const { return {static_cast<const Scalar*>(p), size}; }
+  IntArrayRef ints() const { return IntArrayRef(static_cast<const int64_t*>(p), static_cast<size_t>(size)); }
+  ArrayRef<double> doubles() const { return ArrayRef<double>(static_cast<const double*>(p), static_cast<size_t>(size)); }
+  ArrayRef<bool> bools() const { return ArrayRef<bool>(static_cast<const bool*>(p), static_cast<size_t>(size)); }
+  TensorList tensors() const { return TensorList(static_cast<const Tensor*>(p), static_cast<size_t>(size)); }
+  ArrayRef<Scalar> scalars() const { return ArrayRef<Scalar>(static_cast<const Scalar*>(p), static_cast<size_t>(size)); }
 };
 
 // A result, or a kept argument: owns what it holds.
