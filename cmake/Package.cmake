@@ -20,6 +20,7 @@ set(manager "${CMAKE_SOURCE_DIR}/cmake/torch_shm_manager")
 file(COPY "${manager}" DESTINATION "${TN_PYTHON_TREE}/torch/bin")
 install(PROGRAMS "${manager}" DESTINATION torch/bin)
 
+file(MAKE_DIRECTORY "${TN_PYTHON_TREE}/torch/lib")
 foreach(entry IN LISTS TN_CARRIED)
   string(REPLACE "|" ";" entry "${entry}")
   list(GET entry 0 library)
