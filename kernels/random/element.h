@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 
 #include "runtime/dtype.h"
@@ -49,6 +50,9 @@ using Opmath = std::conditional_t<is_reduced<T>, float, T>;
 // Significand bits with the hidden one.
 template <class T>
 inline constexpr int kDigits = std::is_same_v<T, Half> ? 11 : std::is_same_v<T, BFloat16> ? 8 : std::numeric_limits<T>::digits;
+// The largest finite value.
+template <class T>
+inline constexpr double kLargest = std::is_same_v<T, Half> ? 65504.0 : std::is_same_v<T, BFloat16> ? 0x1.fep127 : static_cast<double>(std::numeric_limits<Opmath<T>>::max());
 
 // A number as an element of type T. Out-of-range reals become what x86's conversion instruction leaves.
 template <class T, class From>
@@ -64,6 +68,28 @@ inline T element(From v) {
     return static_cast<T>(fits ? static_cast<Wide>(v) : std::numeric_limits<Wide>::min());
   } else {
     return static_cast<T>(v);
+  }
+}
+
+// The C++ type's name, which some of upstream's messages print in the place of a dtype.
+constexpr std::string_view type_meta_name(ScalarType t) {
+  switch (t) {
+    case ScalarType::Byte: return "unsigned char";
+    case ScalarType::Char: return "signed char";
+    case ScalarType::Short: return "short";
+    case ScalarType::Int: return "int";
+    case ScalarType::Long: return "long";
+    case ScalarType::Half: return "c10::Half";
+    case ScalarType::Float: return "float";
+    case ScalarType::Double: return "double";
+    case ScalarType::Bool: return "bool";
+    case ScalarType::BFloat16: return "c10::BFloat16";
+    case ScalarType::UInt16: return "unsigned short";
+    case ScalarType::UInt32: return "unsigned int";
+    case ScalarType::UInt64: return "unsigned long";
+    case ScalarType::ComplexFloat: return "c10::complex<float>";
+    case ScalarType::ComplexDouble: return "c10::complex<double>";
+    default: return "unknown";
   }
 }
 
