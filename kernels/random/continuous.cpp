@@ -9,11 +9,14 @@
 #include "kernels/random/fill.h"
 #include "kernels/random/vector.h"
 
-namespace tn::random {
+namespace tn::rng {
 namespace {
 
 // Upstream's compiler fuses this multiplication with the addition.
-inline double scale(double x, double factor, double offset) { return std::fma(x, factor, offset); }
+inline double scale(double x, double factor, double offset) {
+  // The plain sum has the same rounding, without the price of a fused step in software.
+  return factor == 1.0 ? x + offset : std::fma(x, factor, offset);
+}
 
 bool is_contiguous(const Target& t) {
   int64_t expected = 1;
@@ -23,17 +26,6 @@ bool is_contiguous(const Target& t) {
     expected *= t.sizes[d];
   }
   return true;
-}
-
-// One standard normal times std plus mean; every second one comes from the generator's cache.
-double next_normal(GeneratorImpl& generator, double mean, double std) {
-  if (const auto kept = generator.take_double_normal()) return scale(*kept, std, mean);
-  const double u1 = unit(generator.random64());
-  const double u2 = unit(generator.random64());
-  const double radius = std::sqrt(-2.0 * std::log1p(-u2));
-  const double theta = 2.0 * std::numbers::pi * u1;
-  generator.keep_double_normal(radius * std::sin(theta));
-  return scale(radius * std::cos(theta), std, mean);
 }
 
 void normal_group(double* data, double mean, double std) {
@@ -47,7 +39,9 @@ void normal_group(double* data, double mean, double std) {
 
 // n is a multiple of 16 and at most kBlock.
 void normal_block(double* out, int64_t n, double mean, double std, GeneratorImpl& generator) {
-  draw64(generator, out, n, [](uint64_t bits) { return unit(bits); });
+  uint32_t bits[2 * kBlock];
+  generator.random_block(bits, 2 * n);
+  uniform_f64(bits, out, static_cast<size_t>(n), 0.0, 1.0);
   for (int64_t i = 0; i < n; i += 16) normal_group(out + i, mean, std);
 }
 void normal_block(float* out, int64_t n, float mean, float std, GeneratorImpl& generator) {
@@ -103,6 +97,16 @@ void check_bounds(double from, double to, ScalarType dtype, double largest) {
 
 }  // namespace
 
+double next_normal(GeneratorImpl& generator, double mean, double std) {
+  if (const auto kept = generator.take_double_normal()) return scale(*kept, std, mean);
+  const double u1 = unit(generator.random64());
+  const double u2 = unit(generator.random64());
+  const double radius = std::sqrt(-2.0 * std::log1p(-u2));
+  const double theta = 2.0 * std::numbers::pi * u1;
+  generator.keep_double_normal(radius * std::sin(theta));
+  return scale(radius * std::cos(theta), std, mean);
+}
+
 void uniform(const Target& out, double from, double to, GeneratorImpl& generator) {
   const bool served = with_type<kFloats | kReduced>(out.dtype, [&]<class T>(T) { check_bounds(from, to, out.dtype, kLargest<T>); });
   if (!served) not_implemented("check_uniform_bounds", out.dtype);
@@ -110,11 +114,12 @@ void uniform(const Target& out, double from, double to, GeneratorImpl& generator
   with_type<kFloats | kReduced>(out.dtype, [&]<class T>(T) {
     fill<T>(out, generator, [&](T* data, int64_t n) {
       if constexpr (std::is_same_v<T, double>) {
-        const double span = to - from;
-        draw64(generator, data, n, [&](uint64_t bits) {
-          const double v = from == 0.0 ? unit(bits) * span : scale(unit(bits), span, from);
-          return v == to ? from : v;
-        });
+        uint32_t bits[2 * kBlock];
+        for (int64_t i = 0; i < n; i += kBlock) {
+          const int64_t count = std::min(kBlock, n - i);
+          generator.random_block(bits, 2 * count);
+          uniform_f64(bits, data + i, static_cast<size_t>(count), from, to);
+        }
       } else {
         const auto low = static_cast<float>(from), high = static_cast<float>(to);
         const T low_element = element<T>(from);
@@ -197,4 +202,4 @@ void cauchy(const Target& out, double median, double sigma, GeneratorImpl& gener
   });
 }
 
-}  // namespace tn::random
+}  // namespace tn::rng

@@ -9,7 +9,7 @@
 #include "kernels/random/order.h"
 #include "runtime/error.h"
 
-namespace tn::random {
+namespace tn::rng {
 
 inline constexpr int64_t kBlock = 512;
 
@@ -61,10 +61,25 @@ void fill(const Target& target, GeneratorImpl& generator, Produce produce) {
   }
 }
 
+// Fills with f(a value of the source), one element after the other.
+template <class T, class P, class F>
+void fill_from(const Target& out, const Source& source, GeneratorImpl& generator, F f) {
+  const Walk walk(out.sizes, out.strides, source.strides);
+  auto* data = static_cast<T*>(out.data);
+  const auto* parameter = static_cast<const P*>(source.data);
+  const std::lock_guard lock(generator.mutex());
+  Cursor cursor(walk);
+  for (int64_t left = walk.numel(); left > 0; --left, cursor.step())
+    data[cursor.offset(0)] = element<T>(f(to_float(parameter[cursor.offset(1)])));
+}
+
+// One standard normal times std plus mean; every second one comes from the generator's cache.
+double next_normal(GeneratorImpl& generator, double mean, double std);
+
 inline int64_t numel(const Target& t) {
   int64_t n = 1;
   for (const int64_t s : t.sizes) n *= s;
   return n;
 }
 
-}  // namespace tn::random
+}  // namespace tn::rng

@@ -9,7 +9,7 @@
 
 #include "runtime/dtype.h"
 
-namespace tn::random {
+namespace tn::rng {
 
 // Rounds to nearest even.
 inline BFloat16 to_bfloat16(float v) {
@@ -76,17 +76,17 @@ constexpr std::string_view type_meta_name(ScalarType t) {
   switch (t) {
     case ScalarType::Byte: return "unsigned char";
     case ScalarType::Char: return "signed char";
-    case ScalarType::Short: return "short";
+    case ScalarType::Short: return "short int";
     case ScalarType::Int: return "int";
-    case ScalarType::Long: return "long";
+    case ScalarType::Long: return "long int";
     case ScalarType::Half: return "c10::Half";
     case ScalarType::Float: return "float";
     case ScalarType::Double: return "double";
     case ScalarType::Bool: return "bool";
     case ScalarType::BFloat16: return "c10::BFloat16";
-    case ScalarType::UInt16: return "unsigned short";
+    case ScalarType::UInt16: return "short unsigned int";
     case ScalarType::UInt32: return "unsigned int";
-    case ScalarType::UInt64: return "unsigned long";
+    case ScalarType::UInt64: return "long unsigned int";
     case ScalarType::ComplexFloat: return "c10::complex<float>";
     case ScalarType::ComplexDouble: return "c10::complex<double>";
     default: return "unknown";
@@ -123,4 +123,4 @@ bool with_type(ScalarType t, F&& f) {
   return false;
 }
 
-}  // namespace tn::random
+}  // namespace tn::rng

@@ -10,7 +10,7 @@
 #include "runtime/dtype.h"
 #include "runtime/rng.h"
 
-namespace tn::random {
+namespace tn::rng {
 
 // What is filled; strides in elements. Complex targets come as real ones with a last dimension of two.
 struct Target {
@@ -42,6 +42,10 @@ void random_from_to(const Target& out, int64_t from, std::optional<int64_t> to, 
 void bernoulli(const Target& out, double p, GeneratorImpl& generator);
 void bernoulli(const Target& out, const Source& p, GeneratorImpl& generator);
 void poisson(const Target& out, const Source& rate, GeneratorImpl& generator);
+// count and p have the target's dtype.
+void binomial(const Target& out, const Source& count, const Source& p, GeneratorImpl& generator);
+// Computes in the target's dtype, so a double target of float shapes is what a Dirichlet sample starts from.
+void standard_gamma(const Target& out, const Source& shape, GeneratorImpl& generator);
 
 // A permutation of [0, n) into n elements at `stride`.
 void randperm(ScalarType dtype, void* data, int64_t n, int64_t stride, GeneratorImpl& generator);
@@ -55,4 +59,4 @@ struct Weights {
 };
 void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out, GeneratorImpl& generator);
 
-}  // namespace tn::random
+}  // namespace tn::rng

@@ -22,7 +22,7 @@ HWY_INLINE V Fused([[maybe_unused]] D d, V a, V b, V c) {
 #if HWY_NATIVE_FMA
   return hn::MulAdd(a, b, c);
 #else
-  HWY_ALIGN float x[hn::MaxLanes(d)], y[hn::MaxLanes(d)], z[hn::MaxLanes(d)];
+  HWY_ALIGN hn::TFromD<D> x[hn::MaxLanes(d)], y[hn::MaxLanes(d)], z[hn::MaxLanes(d)];
   hn::Store(a, d, x);
   hn::Store(b, d, y);
   hn::Store(c, d, z);

@@ -4,7 +4,7 @@
 
 #include "runtime/error.h"
 
-namespace tn::random {
+namespace tn::rng {
 
 // Negative: a stays before b. Positive: they change places. Zero: undecided.
 int Walk::compare(int a, int b) const {
@@ -17,15 +17,14 @@ int Walk::compare(int a, int b) const {
   return 0;
 }
 
-Walk::Walk(IntView sizes, IntView first, IntView second) {
+Walk::Walk(IntView sizes, std::span<const IntView> operands) {
   TN_CHECK(sizes.size() <= kMaxDims, "random fill: expected at most ", kMaxDims, " dimensions, got ", sizes.size());
   dims_ = static_cast<int>(sizes.size());
-  operands_ = second.empty() ? 1 : 2;
+  operands_ = static_cast<int>(operands.size());
   for (int d = 0; d < dims_; ++d) {
-    const int from = dims_ - 1 - d;  // the last dimension is the fastest until strides say otherwise
+    const auto from = static_cast<size_t>(dims_ - 1 - d);  // the last dimension is the fastest until strides say otherwise
     sizes_[d] = sizes[from];
-    strides_[0][d] = first[from];
-    strides_[1][d] = operands_ == 2 ? second[from] : 0;
+    for (int k = 0; k < operands_; ++k) strides_[k][d] = operands[k][from];
     numel_ *= sizes[from];
   }
   const auto swap = [this](int a, int b) {
@@ -65,4 +64,4 @@ Walk::Walk(IntView sizes, IntView first, IntView second) {
   if (dims_ == 1 && sizes_[0] == 1) dims_ = 0;
 }
 
-}  // namespace tn::random
+}  // namespace tn::rng

@@ -1,7 +1,7 @@
 #include "kernels/random/vector.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/random/vector.cpp"
@@ -33,6 +33,34 @@ void UniformF32(const uint32_t* bits, float* out, size_t n, float from, float to
   std::copy(samples, samples + (n - i), out + i);
 }
 
+void UniformF64(const uint32_t* bits, double* out, size_t n, double from, double to) {
+  const hn::ScalableTag<double> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const auto unit = hn::Set(d, 0x1p-53), span = hn::Set(d, to - from), low = hn::Set(d, from), high = hn::Set(d, to);
+  // Each half becomes a double by standing in the significand of a power of two, which is then taken away: exact.
+  const auto high_power = hn::Set(d, 0x1p84), low_power = hn::Set(d, 0x1p52);
+  const auto sample = [&](hn::Vec<decltype(du)> raw) {
+    // Loaded little-endian, so the pair's first word, the high half, lies low.
+    const auto upper = hn::BitCast(d, hn::Or(hn::And(raw, hn::Set(du, 0x1fffff)), hn::BitCast(du, high_power)));
+    const auto lower = hn::BitCast(d, hn::Or(hn::ShiftRight<32>(raw), hn::BitCast(du, low_power)));
+    const auto x = hn::Mul(hn::Add(hn::Sub(upper, high_power), hn::Sub(lower, low_power)), unit);
+    const auto v = Fused(d, x, span, low);
+    return hn::IfThenElse(hn::Eq(v, high), low, v);
+  };
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  HWY_ALIGN uint64_t raw[hn::MaxLanes(du)] = {};
+  HWY_ALIGN double samples[hn::MaxLanes(d)];
+  const auto load = [&](size_t count) {
+    std::memcpy(raw, bits + 2 * i, count * sizeof(uint64_t));
+    return hn::Load(du, raw);
+  };
+  for (; i + lanes <= n; i += lanes) hn::StoreU(sample(load(lanes)), d, out + i);
+  if (i == n) return;
+  hn::Store(sample(load(n - i)), d, samples);
+  std::copy(samples, samples + (n - i), out + i);
+}
+
 void NormalGroupsF32(float* data, size_t groups, float mean, float std) {
   const hn::CappedTag<float, 8> d;
   const size_t lanes = hn::Lanes(d);
@@ -55,12 +83,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tn {
 HWY_EXPORT(UniformF32);
+HWY_EXPORT(UniformF64);
 HWY_EXPORT(NormalGroupsF32);
 
-void random::uniform_f32(const uint32_t* bits, float* out, size_t n, float from, float to) {
+void rng::uniform_f32(const uint32_t* bits, float* out, size_t n, float from, float to) {
   HWY_DYNAMIC_DISPATCH(UniformF32)(bits, out, n, from, to);
 }
-void random::normal_groups_f32(float* data, size_t groups, float mean, float std) {
+void rng::uniform_f64(const uint32_t* bits, double* out, size_t n, double from, double to) {
+  HWY_DYNAMIC_DISPATCH(UniformF64)(bits, out, n, from, to);
+}
+void rng::normal_groups_f32(float* data, size_t groups, float mean, float std) {
   HWY_DYNAMIC_DISPATCH(NormalGroupsF32)(data, groups, mean, std);
 }
 }  // namespace tn

@@ -4,8 +4,11 @@ A row is one operator on one layout, called twice in a row on one generator (the
 holds checksums of both results in logical order and of the generator's state afterwards. Long results (--long) are for a check by
 hand; they stay out of git.
 """
+import ctypes
+import ctypes.util
 import itertools
 import pathlib
+import struct
 import sys
 import zlib
 
@@ -47,6 +50,11 @@ def cases(layouts):
             yield "exponential", dtype, layout, args
         yield "poisson", dtype, layout, (0.3,)
         yield "multinomial", dtype, layout, (5,)
+    for dtype, layout in itertools.product(["float32", "float64"], both):
+        for args in [(0.3,), (2.0,)]:
+            yield "binomial", dtype, layout, args
+        for args in [(0.011,), (0.2,)]:
+            yield "standard_gamma", dtype, layout, args
     for dtype, layout in itertools.product(FLOATS + INTS, both):
         yield "geometric", dtype, layout, (0.13,)
     for dtype, layout in itertools.product(ALL, both):
@@ -99,6 +107,13 @@ def call(op, dtype, layout, args):
         return out.bernoulli_(p.expand(out.shape))
     if name == "poisson":
         return torch.poisson(out.copy_(pattern(out.numel(), dtype, args[0]).reshape(out.shape)))
+    if name == "binomial":
+        count = out.copy_(pattern(out.numel(), dtype, args[0]).floor().reshape(out.shape))
+        kept, _ = broadcast(out.shape)
+        p = pattern(torch.Size(kept).numel(), dtype, 0.01).reshape(kept)
+        return torch.binomial(count, p.expand(out.shape))
+    if name == "standard_gamma":
+        return torch._standard_gamma(out.copy_(pattern(out.numel(), dtype, args[0]).reshape(out.shape)))
     if name == "multinomial":
         if out.dim() not in (1, 2) or out.numel() == 0:
             return None
@@ -109,6 +124,18 @@ def call(op, dtype, layout, args):
 
 def data(t):
     return bytes(t.contiguous().reshape(-1).view(torch.uint8).numpy())
+
+
+def libm():
+    """A checksum of the C library's double functions, which upstream's double samples are made of: another libm, or the same one on
+    a CPU without fused instructions, gives other last bits, and then upstream's samples differ too."""
+    library = ctypes.CDLL(ctypes.util.find_library("m"))
+    crc = 0
+    for name in ["log", "log1p", "exp", "sin", "cos", "tan"]:
+        function = getattr(library, name)
+        function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
+        crc = zlib.crc32(struct.pack("<30000d", *(function(i / 30011) for i in range(1, 30001))), crc)
+    return f"{crc:08x}"
 
 
 def main():
@@ -130,7 +157,7 @@ def main():
         numbers = [",".join(map(str, v)) or "-" for v in (layout[0], layout[1])]
         rows.append("\t".join([op, dtype, *numbers, ",".join(map(repr, args)) or "-", str(len(rows)), f"{crc:08x}", f"{state:08x}", first]))
     head = f"# torch {torch.__version__.split('+')[0]}: op dtype sizes strides args seed crc32(results) crc32(state) first bytes"
-    path.write_text("\n".join([head, *rows]) + "\n")
+    path.write_text("\n".join([head, f"# libm {libm()}", *rows]) + "\n")
     print(len(rows), "rows")
 
 
