@@ -19,7 +19,9 @@ class Scalar {
   Scalar(int64_t v) : kind_(Kind::Int), re_{.i = v} {}                        // NOLINT
   Scalar(long long v) : Scalar(static_cast<int64_t>(v)) {}                    // NOLINT
   Scalar(uint64_t v) : kind_(Kind::UInt), re_{.u = v} {}                      // NOLINT
-  Scalar(bool v) : kind_(Kind::Bool), re_{.i = v} {}                          // NOLINT
+  template <class B>
+    requires std::is_same_v<B, bool>  // else pointers would become true
+  Scalar(B v) : kind_(Kind::Bool), re_{.i = v} {}                             // NOLINT
   Scalar(std::complex<double> v) : kind_(Kind::Complex), re_{.d = v.real()}, im_(v.imag()) {}  // NOLINT
 
   Kind kind() const { return kind_; }
