@@ -73,7 +73,7 @@ void BlockTile(const Product<T, S>& x, int64_t i0, int64_t i1, int64_t j0, int64
   const int64_t width = (tallest <= kMaxWideRows ? 4 : 2) * kN;
   const int64_t k_blocks = std::max<int64_t>(1, CeilDiv(x.k, kBlockK<T, S>));
   const int64_t k_block = CeilDiv(x.k, k_blocks);
-  const bool read_a = kSame && (x.a_rs == 1 || (x.a_cs == 1 && (j1 - j0 <= 4 * width || !Crowded(x.a_rs * sizeof(T)))));
+  const bool read_a = kSame && (x.a_rs == 1 || (x.a_cs == 1 && (x.k <= 4 * kN || !Crowded(x.a_rs * sizeof(T)))));
   const bool read_b = kSame && x.b_cs == 1 && (rows <= 3 * kMaxRows || (x.k * (j1 - j0) <= 8192 && !Crowded(x.b_rs * sizeof(T))));
   const bool keep_sums = !kSame && k_blocks > 1;
   const Epilogue<T, S> later{x.epilogue.alpha, T{1}, nullptr, 0, 0};
@@ -92,7 +92,8 @@ void BlockTile(const Product<T, S>& x, int64_t i0, int64_t i1, int64_t j0, int64
       T* const packed_b = Scratch<T>(kSlotB, depth * (read_b ? width : padded));
       const int64_t whole = cols / width * width;
       const int64_t tail_vecs = CeilDiv(cols - whole, kN) == 3 ? 4 : CeilDiv(cols - whole, kN);
-      const bool pack_tail = tail_vecs * kN != cols - whole || !read_b;
+      const bool mask_tail = read_b && HasMaskedMicro() && plain_first && cols - whole < kN;
+      const bool pack_tail = (tail_vecs * kN != cols - whole && !mask_tail) || !read_b;
       if (!read_b) {
         for (int64_t j = 0; j < whole; j += width) {
           Pack(b_block + j * x.b_cs, x.b_cs, x.b_rs, width, depth, packed_b + j * depth, width);
@@ -125,6 +126,14 @@ void BlockTile(const Product<T, S>& x, int64_t i0, int64_t i1, int64_t j0, int64
           if constexpr (kSame) right = b_block + j, right_stride = x.b_rs;
           if (!read_b || (is_tail && pack_tail)) {
             right = packed_b + (read_b ? 0 : j * depth), right_stride = vecs * kN;
+          }
+          if constexpr (kSame && HasMaskedMicro()) {
+            if (is_tail && mask_tail && (kb == 0 ? plain_first : plain)) {
+              const auto kernel = by_rows ? FindMaskedMicro<T, Left::kRows>(take) : FindMaskedMicro<T, Left::kColumns>(take);
+              kernel(depth, left, left_stride, right, right_stride, x.c + i * x.c_rs + jc + j, x.c_rs,
+                     kb > 0 || x.epilogue.beta == T{1}, here);
+              continue;
+            }
           }
           const auto kernel = by_rows ? FindMicro<T, Left::kRows>(take, vecs) : FindMicro<T, Left::kColumns>(take, vecs);
           if (keep_sums) {

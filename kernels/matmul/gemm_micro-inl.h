@@ -73,6 +73,46 @@ void Micro(int64_t k, const T* HWY_RESTRICT a, int64_t a_stride, const T* HWY_RE
   }
 }
 
+// The same for the first `cols` columns of one vector, reading and writing nothing beside them.
+template <class T, int kRows, Left kLeft>
+void MaskedMicro(int64_t k, const T* HWY_RESTRICT a, int64_t a_stride, const T* HWY_RESTRICT b, int64_t b_stride,
+                 T* HWY_RESTRICT c, int64_t c_stride, bool add, int64_t cols) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto mask = hn::FirstN(d, static_cast<size_t>(cols));
+  V sums[kRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) sums[i] = hn::Zero(d);
+  for (int64_t p = 0; p < k; ++p) {
+    const V right = hn::MaskedLoad(mask, d, b);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      sums[i] = hn::MulAdd(hn::Set(d, kLeft == Left::kRows ? a[i * a_stride] : a[i]), right, sums[i]);
+    }
+    a += kLeft == Left::kRows ? 1 : a_stride;
+    b += b_stride;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    T* to = c + i * c_stride;
+    hn::BlendedStore(add ? hn::Add(hn::MaskedLoad(mask, d, to), sums[i]) : sums[i], mask, d, to);
+  }
+}
+
+constexpr bool HasMaskedMicro() { return !HWY_MEM_OPS_MIGHT_FAULT; }
+
+template <class T>
+using MaskedMicroKernel = void (*)(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride, T* c,
+                                   int64_t c_stride, bool add, int64_t cols);
+
+template <class T, Left kLeft>
+HWY_INLINE MaskedMicroKernel<T> FindMaskedMicro(int64_t rows) {
+  constexpr auto kTable = []<size_t... i>(std::index_sequence<i...>) {
+    return std::array<MaskedMicroKernel<T>, kMaxRows>{MaskedMicro<T, static_cast<int>(i + 1), kLeft>...};
+  }(std::make_index_sequence<kMaxRows>());
+  return kTable[static_cast<size_t>(rows - 1)];
+}
+
 // The kernel for rows x (vecs * lanes), vecs being 1, 2 or (up to kMaxWideRows) 4.
 template <class T, Left kLeft>
 HWY_INLINE MicroKernel<T> FindMicro(int64_t rows, int64_t vecs) {
