@@ -58,8 +58,11 @@ Types contained_types(const Types& types) {
   return out;
 }
 
+// What holds a type variable equals nothing, not even itself, as upstream decides.
 bool intersect(const Types& a, const Types& b) {
-  return std::any_of(a.begin(), a.end(), [&](TypePtr type) { return std::find(b.begin(), b.end(), type) != b.end(); });
+  return std::any_of(a.begin(), a.end(), [&](TypePtr type) {
+    return !type->has_free_variables() && std::find(b.begin(), b.end(), type) != b.end();
+  });
 }
 
 bool wildcard_after(const Argument& argument) { return argument.alias && argument.alias->after.wildcard(); }

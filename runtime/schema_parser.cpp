@@ -28,6 +28,13 @@ constexpr std::string_view kKeywords[] = {"Ellipsis", "and",   "as",   "assert",
                                           "is",       "not",   "or",   "pass",   "raise", "return", "while",   "with"};
 
 TokenKind word_kind(std::string_view word) {
+  // No word of the grammar is longer, or starts with another letter; most words of schemas fail here.
+  constexpr uint32_t kFirstLetters = 1u << ('a' - 'a') | 1u << ('b' - 'a') | 1u << ('c' - 'a') | 1u << ('d' - 'a') |
+                                     1u << ('e' - 'a') | 1u << ('f' - 'a') | 1u << ('g' - 'a') | 1u << ('i' - 'a') |
+                                     1u << ('n' - 'a') | 1u << ('o' - 'a') | 1u << ('p' - 'a') | 1u << ('r' - 'a') |
+                                     1u << ('t' - 'a') | 1u << ('w' - 'a');
+  if (word.size() > 8) return TokenKind::kIdent;
+  if (word[0] >= 'a' && !(kFirstLetters >> (word[0] - 'a') & 1)) return TokenKind::kIdent;
   if (word == "None") return TokenKind::kNone;
   if (word == "True") return TokenKind::kTrue;
   if (word == "False") return TokenKind::kFalse;
