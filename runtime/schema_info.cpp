@@ -58,10 +58,20 @@ Types contained_types(const Types& types) {
   return out;
 }
 
-// What holds a type variable equals nothing, not even itself, as upstream decides.
-bool intersect(const Types& a, const Types& b) {
+// Upstream compares addresses of types, so only those that it keeps once are the same in two arguments, and a tuple,
+// which it builds for each question, is not even itself.
+bool has_identity(TypePtr type, bool same_argument) {
+  switch (type->kind()) {
+    case TypeKind::kTuple: return false;
+    case TypeKind::kClass: return true;
+    case TypeKind::kVar: return same_argument;
+    default: return same_argument || type->contained().empty();
+  }
+}
+
+bool intersect(const Types& a, const Types& b, bool same_argument) {
   return std::any_of(a.begin(), a.end(), [&](TypePtr type) {
-    return !type->has_free_variables() && std::find(b.begin(), b.end(), type) != b.end();
+    return has_identity(type, same_argument) && std::find(b.begin(), b.end(), type) != b.end();
   });
 }
 
@@ -73,7 +83,9 @@ constexpr std::string_view kTrainingOps[] = {"aten::batch_norm",        "aten::i
                                              "aten::miopen_batch_norm", "aten::native_batch_norm"};
 
 bool written_in_training(const FunctionSchema& schema, const Argument& argument) {
-  return (argument.name == "running_mean" || argument.name == "running_var") &&
+  if (argument.name != "running_mean" && argument.name != "running_var") return false;
+  if (schema.overload_name() == "out") return schema.name() == "aten::native_batch_norm";
+  return schema.overload_name().empty() &&
          std::find(std::begin(kTrainingOps), std::end(kTrainingOps), schema.name()) != std::end(kTrainingOps);
 }
 
@@ -83,7 +95,7 @@ bool may_alias(const FunctionSchema& schema, SchemaSlot a, SchemaSlot b) {
   const Argument& left = argument_at(schema, a);
   const Argument& right = argument_at(schema, b);
   return left.alias && right.alias && left.alias->after.intersects(right.alias->after) &&
-         intersect(alias_types(left.type), alias_types(right.type));
+         intersect(alias_types(left.type), alias_types(right.type), &left == &right);
 }
 
 bool may_contain_alias(const FunctionSchema& schema, SchemaSlot a, SchemaSlot b) {
@@ -92,8 +104,9 @@ bool may_contain_alias(const FunctionSchema& schema, SchemaSlot a, SchemaSlot b)
   const Argument& right = argument_at(schema, b);
   Types left_types = alias_types(left.type), right_types = alias_types(right.type);
   Types left_inner = contained_types(left_types), right_inner = contained_types(right_types);
-  return (wildcard_after(left) && intersect(left_types, right_inner)) ||
-         (wildcard_after(right) && intersect(right_types, left_inner)) || intersect(left_inner, right_inner);
+  bool same = &left == &right;
+  return (wildcard_after(left) && intersect(left_types, right_inner, same)) ||
+         (wildcard_after(right) && intersect(right_types, left_inner, same)) || intersect(left_inner, right_inner, same);
 }
 
 SchemaInfo::SchemaInfo(SchemaRef schema) : schema_(std::move(schema)) { set_values({}, {}, std::nullopt); }
@@ -175,7 +188,10 @@ bool SchemaInfo::is_mutable(SchemaSlot slot) const {
 
 bool SchemaInfo::may_alias(SchemaSlot a, SchemaSlot b) const {
   if (tn::may_alias(*schema_, a, b)) return true;
-  if (!intersect(alias_types(argument_at(*schema_, a).type), alias_types(argument_at(*schema_, b).type))) return false;
+  const Argument& left_argument = argument_at(*schema_, a);
+  const Argument& right_argument = argument_at(*schema_, b);
+  bool same = &left_argument == &right_argument;
+  if (!intersect(alias_types(left_argument.type), alias_types(right_argument.type), same)) return false;
   if (sides_[a.side].wildcards.count(a.index) && sides_[b.side].wildcards.count(b.index)) return true;
   if (a.side == SchemaSlot::kInput) std::swap(a, b);
   const std::set<size_t>& left = sides_[a.side].aliases[a.index];
@@ -185,9 +201,10 @@ bool SchemaInfo::may_alias(SchemaSlot a, SchemaSlot b) const {
 }
 
 bool SchemaInfo::may_contain(SchemaSlot container, SchemaSlot item) const {
+  const Argument& outer = argument_at(*schema_, container);
+  const Argument& inner = argument_at(*schema_, item);
   return sides_[container.side].containers.count(container.index) && sides_[item.side].wildcards.count(item.index) &&
-         intersect(contained_types(alias_types(argument_at(*schema_, container).type)),
-                   alias_types(argument_at(*schema_, item).type));
+         intersect(contained_types(alias_types(outer.type)), alias_types(inner.type), &outer == &inner);
 }
 
 bool SchemaInfo::may_contain_alias(SchemaSlot a, SchemaSlot b) const {
