@@ -81,8 +81,10 @@ PyObject* call_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   const FlagRow& row = kFlags[callee->argument];
   if (!fits(row.type, value)) {
-    return PyErr_Format(PyExc_TypeError, "%s expects %s, but got %s", callee->name, type_word(row.type),
-                        Py_TYPE(value)->tp_name);
+    // Upstream's hand-written setters raise RuntimeError; its jit and submodule ones come from pybind11.
+    const bool hand_written = callee->owner[0] == '\0' && std::strncmp(callee->name, "_set_", 5) == 0;
+    return PyErr_Format(hand_written ? PyExc_RuntimeError : PyExc_TypeError, "%s expects %s, but got %s",
+                        callee->name, type_word(row.type), Py_TYPE(value)->tp_name);
   }
   PyObject* before = g_flag_values[callee->argument];
   g_flag_values[callee->argument] = Py_NewRef(value);
