@@ -245,13 +245,7 @@ std::vector<int64_t> key_between(const std::vector<int64_t>& before, const std::
 
 PyObject* prepend(PyObject* self, PyObject* other) {
   if (!is_node(other)) return PyErr_Format(PyExc_TypeError, "_prepend() argument must be a Node");
-  if (self == other) {
-    if (PyErr_WarnEx(PyExc_UserWarning,
-                     "Trying to prepend a node to itself. This behavior has no effect on the graph.", 1)) {
-      return nullptr;
-    }
-    Py_RETURN_NONE;
-  }
+  if (self == other) Py_RETURN_NONE;
   Node* node = as_node(self);
   Node* moved = as_node(other);
   if (!need_fields(node, "_prepend") || !need_fields(moved, "_prepend")) return nullptr;
@@ -431,8 +425,8 @@ PyObject* fx_map_arg(PyObject*, PyObject* const* args, Py_ssize_t count) {
 }
 
 PyMethodDef functions[] = {
-    {"_fx_map_aggregate", as_method(fx_map_aggregate), METH_FASTCALL, nullptr},
-    {"_fx_map_arg", as_method(fx_map_arg), METH_FASTCALL, nullptr},
+    {"_fx_map_aggregate", as_method(fx_map_aggregate), METH_FASTCALL, "Maps a function over every leaf of an argument."},
+    {"_fx_map_arg", as_method(fx_map_arg), METH_FASTCALL, "Maps a function over every node of an argument."},
     {nullptr, nullptr, 0, nullptr},
 };
 
