@@ -82,15 +82,6 @@ PyObject* reduce_op_meta() {
   return g_reduce_op_meta;
 }
 
-// torch._opaque_base is one of upstream's Python files without imports; outside a torch package there is none.
-PyObject* opaque_base_meta() {
-  PyObject* module = PyImport_ImportModule("torch._opaque_base");
-  if (module == nullptr) return nullptr;
-  PyObject* meta = PyObject_GetAttrString(module, "OpaqueBaseMeta");
-  Py_DECREF(module);
-  return meta;
-}
-
 bool apply_metaclass(const ClassRow& row, PyObject* type) {
   switch (row.metaclass) {
     case Metaclass::kType: return true;
@@ -101,13 +92,7 @@ bool apply_metaclass(const ClassRow& row, PyObject* type) {
       set_metaclass(type, meta);
       return true;
     }
-    case Metaclass::kOpaqueBaseMeta: {
-      PyObject* meta = opaque_base_meta();
-      if (meta == nullptr) return false;
-      set_metaclass(type, meta);
-      Py_DECREF(meta);
-      return true;
-    }
+    case Metaclass::kOpaqueBaseMeta: return set_opaque_base_metaclass(type);
   }
   return true;
 }
@@ -185,6 +170,19 @@ bool set_qualname(const ClassRow& row, PyTypeObject* type) {
 }
 
 }  // namespace
+
+PyObject* pybind_object_type() { return make_pybind_types() ? g_pybind_object : nullptr; }
+
+// The metaclass is Python: torch/_opaque_base.py, which imports nothing of torch.
+bool set_opaque_base_metaclass(PyObject* type) {
+  PyObject* module = PyImport_ImportModule("torch._opaque_base");
+  PyObject* meta = module == nullptr ? nullptr : PyObject_GetAttrString(module, "OpaqueBaseMeta");
+  Py_XDECREF(module);
+  if (meta == nullptr) return false;
+  set_metaclass(type, meta);
+  Py_DECREF(meta);
+  return true;
+}
 
 bool make_class(int index, PyObject* owner, PyObject* module_name) {
   const ClassRow& row = kClasses[index];

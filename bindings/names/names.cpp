@@ -241,7 +241,7 @@ bool install_names(PyObject* module) {
   g_modules[0] = module;
   return install_stage(Stage::kLoad) && add_flag_values() && add_docstr_functions(module) &&
          add_flag_functions(module) && add_helper_functions(module) && add_dynamo_functions(module) &&
-         add_cpu_functions(module);
+         add_cpu_functions(module) && add_placements(module);
 }
 
 bool install_submodule(const char* name) {
