@@ -234,12 +234,18 @@ class Surface:
                 functions.append(Callable(name, action, argument, self.module_index[row["module"]], STAGES[row["stage"]]))
         return functions
 
+    def fields(self, row: Row) -> list[str]:
+        rule = self.rules.get(row["class"], "")
+        return rule.removeprefix("record:").split(" ") if rule.startswith("record:") else []
+
     def add_members(self, row: Row) -> tuple[int, int]:
         first = len(self.members)
+        fields = self.fields(row)
+        self.members.extend(Callable(name, "kRefuse", 0, kind="kField") for name in fields)
         if "e" not in row["flags"] and row["members"]:
             for member in row["members"].split(" "):
                 name, kind = member.rsplit(":", 1)
-                if name not in OBJECT_MEMBERS:
+                if name not in OBJECT_MEMBERS and name not in fields:
                     action, argument = self.action(f"{row['class']}.{name}")
                     kinds = {"m": "kMethod", "s": "kStatic", "p": "kProperty", "q": "kStaticProperty"}
                     self.members.append(Callable(name, action, argument, kind=kinds[kind]))
@@ -270,6 +276,7 @@ class Surface:
         flags += ["kIsArithmetic"] if row["members"] == "arithmetic" else []
         flags += ["kIsException"] if base in ("kRuntimeError", "kException") or self.is_exception(row, class_rows) else []
         flags += ["kIsConstructible"] if self.rules.get(path) == "constructible" else []
+        flags += ["kIsRecord"] if self.fields(row) else []
         first_member, member_count = self.add_members(row)
         first_value, value_count = self.add_values(row)
         tail = row["qualname"].rsplit(".", 1)[-1]

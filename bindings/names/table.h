@@ -12,7 +12,7 @@ enum class Stage : uint8_t { kLoad, kAutograd, kC10d, kRpc, kDistAutograd, kFunc
 enum class Literal : uint8_t { kNone, kBool, kInt, kFloat, kStr, kList, kTimedelta, kEnum, kInstance };
 enum class FlagType : uint8_t { kBool, kInt, kStr, kAny };
 enum class Action : uint8_t { kRefuse, kAnswer, kGet, kSet };
-enum class Member : uint8_t { kMethod, kStatic, kProperty, kStaticProperty };
+enum class Member : uint8_t { kMethod, kStatic, kProperty, kStaticProperty, kField };
 enum class Base : uint8_t { kObject, kPybindObject, kRuntimeError, kException, kOwn };
 enum class Metaclass : uint8_t { kType, kPybindType, kOpaqueBaseMeta, kReduceOpMeta };
 
@@ -22,6 +22,7 @@ enum ClassFlags : uint8_t {
   kIsArithmetic = 4,
   kIsException = 8,
   kIsConstructible = 16,
+  kIsRecord = 32,  // constructible from its fields, which are its first members
 };
 
 struct LiteralRow {
