@@ -144,8 +144,9 @@ class Surface:
         self.rules = {row["class"]: row["rule"] for row in read_rows("classes_special.tsv")}
         self.literals: list[Literal] = []
         module_rows = read_rows("modules.tsv")
-        self.modules = [("", "kLoad")] + [(row["module"], STAGES[row["stage"]]) for row in module_rows]
-        self.module_index = {name: index for index, (name, _) in enumerate(self.modules)}
+        self.modules = [("", "kLoad", "torch._C")]
+        self.modules += [(row["module"], STAGES[row["stage"]], row["name"]) for row in module_rows]
+        self.module_index = {path: index for index, (path, _, _) in enumerate(self.modules)}
         class_rows = in_order([row for row in read_rows("classes.tsv") if self.rules.get(row["class"]) != "elsewhere"])
         self.class_index = {row["class"]: index for index, row in enumerate(class_rows)}
         self.answers = {row["name"]: self.literal(row, "value") for row in read_rows("answers.tsv")}
@@ -334,7 +335,7 @@ def emit(out: Path) -> list[Path]:
     paths = []
     for name in ("names_functions", "names_classes"):
         text = environment.get_template(f"{name}.cpp.j2").render(
-            surface=surface, modules=[(c_string(n), stage) for n, stage in surface.modules],
+            surface=surface, modules=[(c_string(path), stage, c_string(name)) for path, stage, name in surface.modules],
             reasons=[c_string(reason) for reason in surface.reasons], flags=surface.flag_entries(),
         )
         path = out / "names" / f"{name}.cpp"

@@ -110,15 +110,15 @@ PyObject* make_timedelta(double seconds) {
 }
 
 bool add_module(int index) {
-  std::string dotted = kModules[index].name;
+  const std::string dotted = kModules[index].path;
   const size_t dot = dotted.rfind('.');
   PyObject* parent = g_root;
   if (dot != std::string::npos) {
     for (int i = 0; i < index; ++i) {
-      if (dotted.compare(0, dot, kModules[i].name) == 0) parent = g_modules[i];
+      if (dotted.compare(0, dot, kModules[i].path) == 0) parent = g_modules[i];
     }
   }
-  PyObject* module = PyModule_New(("torch._C." + dotted).c_str());
+  PyObject* module = PyModule_New(kModules[index].name);
   if (module == nullptr) return false;
   g_modules[index] = module;
   return PyObject_SetAttrString(parent, dot == std::string::npos ? dotted.c_str() : dotted.c_str() + dot + 1,
@@ -129,7 +129,7 @@ bool add_functions(Stage stage, PyObject* const* module_names) {
   for (int i = 0; i < kFunctionCount; ++i) {
     const FunctionRow& row = kFunctions[i];
     if (row.stage != stage) continue;
-    PyObject* function = make_callable(kModules[row.module].name, row.name, row.action, row.argument,
+    PyObject* function = make_callable(kModules[row.module].path, row.name, row.action, row.argument,
                                        module_names[row.module], nullptr);
     if (function == nullptr) return false;
     const int failed = PyDict_SetItemString(PyModule_GetDict(g_modules[row.module]), row.name, function);
@@ -241,13 +241,14 @@ bool install_names(PyObject* module) {
   g_modules[0] = module;
   return install_stage(Stage::kLoad) && add_flag_values() && add_docstr_functions(module) &&
          add_flag_functions(module) && add_helper_functions(module) && add_dynamo_functions(module) &&
-         add_cpu_functions(module) && add_placements(module);
+         add_cpu_functions(module) && add_placements(module) &&
+         add_worker_functions(module);
 }
 
 bool install_submodule(const char* name) {
   using namespace names;
   for (int i = 1; i < kModuleCount; ++i) {
-    if (std::strcmp(kModules[i].name, name) != 0) continue;
+    if (std::strcmp(kModules[i].path, name) != 0) continue;
     const Stage stage = kModules[i].stage;
     if (g_stage_done[static_cast<int>(stage)]) return true;
     if (!install_stage(stage)) return false;

@@ -40,8 +40,9 @@ struct FlagRow {
 };
 
 struct ModuleRow {
-  const char* name;  // dotted, below torch._C; "" is torch._C itself
+  const char* path;  // dotted, below torch._C; "" is torch._C itself
   Stage stage;
+  const char* name;  // its __name__, which upstream does not always make from the path
 };
 
 struct FunctionRow {
@@ -132,5 +133,6 @@ bool add_helper_functions(PyObject* module);
 bool add_dynamo_functions(PyObject* module);
 bool add_cpu_functions(PyObject* module);
 bool add_placements(PyObject* module);
+bool add_worker_functions(PyObject* module);
 
 }  // namespace tn::py::names
