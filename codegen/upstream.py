@@ -69,8 +69,8 @@ class Pin:
         return f"{version}+{self.label}"
 
 
-def read_pin(path: Path = PIN_FILE) -> Pin:
-    data = tomllib.loads(path.read_text(encoding="utf-8"))
+def read_pin() -> Pin:
+    data = tomllib.loads(PIN_FILE.read_text(encoding="utf-8"))
     wheel = data["wheel"]
     return Pin(
         version=data["version"],
