@@ -337,7 +337,7 @@ def _pin_text(pin: Pin) -> str:
         "# Local version label of what we install as torch; raised when a release repeats an upstream version.",
         f'label = "{pin.label}"',
         "",
-        "# One wheel serves every platform: they differ only in binaries and torch/version.py, and this is the smallest.",
+        "# One wheel serves all platforms: they differ only in binaries and torch/version.py, and this is the smallest.",
         "[wheel]",
         f'platform = "{pin.platform}"',
         f'python = "{pin.python}"',

@@ -1,4 +1,4 @@
-"""The tree under test: build/python by default; with TN_WHEEL=<file>, environments into which that wheel was installed."""
+"""The tree under test: build/python by default; with TN_WHEEL=<file>, environments that the wheel was installed in."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
 from codegen import upstream
 
 PACKAGES = ("torch", "torchgen", "functorch")

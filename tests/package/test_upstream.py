@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from codegen import upstream
 
 METADATA = """Metadata-Version: 2.4
@@ -23,7 +24,9 @@ Requires-Dist: optree>=0.13.0; extra == "optree"
 Words about torch.
 Version: not a header
 """
-VERSION = "__all__ = ['__version__', 'debug', 'cuda', 'git_version']\n__version__ = '9.9.9'\ndebug = False\ncuda = None\n"
+VERSION = (
+    "__all__ = ['__version__', 'debug', 'cuda', 'git_version']\n__version__ = '9.9.9'\ndebug = False\ncuda = None\n"
+)
 
 
 def make_wheel(folder: Path, *, damage: str | None = None, version_file: str | None = None) -> Path:

@@ -11,8 +11,9 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
-from codegen import upstream
 from conftest import Environment, new_environment
+
+from codegen import upstream
 
 pytestmark = pytest.mark.network
 
