@@ -43,7 +43,6 @@ def make_wheel(folder: Path, *, damage: str | None = None, version_file: str | N
         **dict.fromkeys(upstream.INPUTS, "- func: relu(Tensor self) -> Tensor\n"),
         f"{info}/METADATA": METADATA,
         f"{info}/entry_points.txt": "",
-        f"{info}/top_level.txt": "torch\n",
         f"{info}/licenses/LICENSE": "BSD\n",
     }
     record = ""
@@ -96,6 +95,7 @@ def test_metadata_drops_what_only_the_binary_needs(store: Path):
     text = (folder / "METADATA").read_text()
     assert "Version: 9.9.9+tn7\n" in text and "triton" not in text and "onnx" not in text
     assert text.endswith("Version: not a header\n")
+    assert (folder / "top_level.txt").read_text().split() == ["functorch", "torch", "torchgen"]
     assert upstream.run_time_requirements() == ["filelock"]
     assert not (folder / "RECORD").exists()
 
@@ -142,9 +142,11 @@ def test_stage_keeps_what_the_build_put_there(store: Path, tmp_path: Path):
     for built in ("torch/_C.cpython-311-x86_64-linux-gnu.so", "torch/lib/libhwy.so.1"):
         (into / built).write_text("built")
     (into / "torch" / "left_over.py").write_text("of an older upstream")
+    (into / "torch-9.9.8+tn7.dist-info").mkdir()
     # Another record.json, as after a move of the pin.
     record = store / "9.9.9" / "record.json"
     record.write_text(json.dumps(json.loads(record.read_text())))
     upstream.stage(into)
     assert (into / "torch/_C.cpython-311-x86_64-linux-gnu.so").is_file() and (into / "torch/lib/libhwy.so.1").is_file()
+    assert [path.name for path in into.glob("torch-*.dist-info")] == ["torch-9.9.9+tn7.dist-info"]
     assert not (into / "torch/left_over.py").exists() and (into / "torch/__init__.py").is_file()
