@@ -139,9 +139,7 @@ def main() -> int:
     show_similarities(rows)
     print(f"torch {torch.__version__} from {Path(torch.__file__).parent}")
     print(f"largest difference from upstream {recorded['torch']} (recorded): {from_upstream:.2e}")
-    print(
-        f"largest error against float64: {own_error:.2e} (upstream's own {upstream_error:.2e}, allowed {allowed:.2e})"
-    )
+    print(f"largest error against float64: {own_error:.2e} (upstream's own {upstream_error:.2e}, allowed {allowed:.2e})")
     print(f"time for {len(SENTENCES)} sentences: {seconds * 1000:.1f} ms with {torch.get_num_threads()} threads")
     print(f"import torch: {import_seconds():.2f} s")
     print(f"resident memory: {after_import:.0f} MiB after import torch, {resident_mib():.0f} MiB at the end")

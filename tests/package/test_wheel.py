@@ -11,7 +11,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
-from conftest import Environment, new_environment
+from environments import Environment, new_environment
 
 from codegen import upstream
 

@@ -24,9 +24,7 @@ Requires-Dist: optree>=0.13.0; extra == "optree"
 Words about torch.
 Version: not a header
 """
-VERSION = (
-    "__all__ = ['__version__', 'debug', 'cuda', 'git_version']\n__version__ = '9.9.9'\ndebug = False\ncuda = None\n"
-)
+VERSION = "__all__ = ['__version__', 'debug', 'cuda', 'git_version']\n__version__ = '9.9.9'\ndebug = False\ncuda = None\n"
 
 
 def make_wheel(folder: Path, *, damage: str | None = None, version_file: str | None = None) -> Path:
