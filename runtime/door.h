@@ -79,6 +79,9 @@ struct OpRow {
   AnyFn fn[kNumColumns] = {};
   const OpInfo* info = nullptr;
   Adapter adapter = nullptr;  // null: no typed code
+  AnyFn kernel = nullptr;     // the generated kernel, whatever Python registered over it
+  AnyFn tracked = nullptr;    // the generated one at ADInplaceOrView
+  uint8_t kernel_kind = 0;    // KernelRow::Kind of `kernel`
   std::vector<Registration>* registrations = nullptr;
   FunctionSchema* parsed = nullptr;  // on first use; see schema_of
   void* python = nullptr;            // bindings' cache (the OpOverload), owned by them

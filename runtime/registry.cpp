@@ -1,6 +1,5 @@
 #include "runtime/registry.h"
 
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include "runtime/fallbacks.h"
 #include "runtime/op_table.h"
 #include "runtime/schema.h"
+#include "runtime/schema_parser.h"
 
 namespace tn {
 
@@ -30,7 +30,7 @@ struct Registry {
   std::unordered_multimap<std::string_view, OpRow*> by_name;
   std::deque<std::unique_ptr<DefinedOp>> defined;
   Ref<BoxedKernel> fallbacks[kNumFunctionalities];
-  bool falls_through[kNumFunctionalities] = {};
+  uint64_t always_live = 0;  // backend functionalities, and those with a fallback
 };
 
 Registry& registry() {
@@ -68,40 +68,40 @@ bool upstream_registers(const OpRow& row, DispatchKey key) {
 
 bool has_registration(const OpRow& row, DispatchKey key) { return registered(row, key) != nullptr; }
 
-// Recomputes what the hot path reads, after any registration.
+constexpr uint64_t functionality_bit(DispatchKey f) { return uint64_t{1} << (kNumBackends + static_cast<int>(f) - 1); }
+
+constexpr uint64_t kAutogradBits = functionality_bit(DispatchKey::AutogradFunctionality) | functionality_bit(DispatchKey::AutogradOther) |
+                                   functionality_bit(DispatchKey::AutogradNestedTensor);
+
+// Recomputes what the hot path reads, after any registration. Backend keys are always live: they refuse, they don't fall through.
 void recompute(OpRow& row) {
   Registry& reg = registry();
-  uint64_t live = KeySet::kBackendMask | KeySet::kNeedsGrad;
-  for (int f = 1; f < kNumFunctionalities; ++f) {
-    const auto key = static_cast<DispatchKey>(f);
-    const uint64_t bit = uint64_t{1} << (kNumBackends + f - 1);
-    if (is_backend_key(key)) {
-      live |= bit;
-      continue;
+  uint64_t live = KeySet::kBackendMask | KeySet::kNeedsGrad | reg.always_live;
+  uint64_t removed = 0;
+  bool python_autograd = false, python_implicit = false;
+  for (const Registration& r : row.registrations ? *row.registrations : std::vector<Registration>()) {
+    if (r.key == DispatchKey::Autograd) {
+      live |= kAutogradBits;
+      python_autograd = true;
+    } else if (r.key == DispatchKey::CompositeImplicitAutograd) {
+      live |= kAutogradBits;
+      python_implicit = true;
+    } else if (static_cast<int>(r.key) < static_cast<int>(DispatchKey::Autograd)) {
+      const DispatchKey f = key_parts(r.key).functionality;
+      if (f == DispatchKey::Undefined || is_backend_key(f)) continue;
+      (r.fallthrough ? removed : live) |= functionality_bit(f);
+      python_autograd |= is_autograd_key(f);
     }
-    bool found = false;
-    if (is_per_backend(key)) {
-      for (int b = 1; b <= kNumBackends && !found; ++b) {
-        const Found k = find_kernel_for(row, runtime_key(key, b));
-        found = (k.boxed || k.typed) && !k.fallthrough;
-      }
-    } else {
-      const Found k = find_kernel_for(row, key);
-      found = (k.boxed || k.typed) && !k.fallthrough;
-    }
-    if (found) live |= bit;
   }
+  const bool implicit = row.info->is(OpInfo::kImplicit);
+  if ((implicit && row.kernel) || (!implicit && row.info->is(OpInfo::kDerivative))) live |= kAutogradBits;
+  if (row.tracked) live |= functionality_bit(DispatchKey::ADInplaceOrView);
+  live &= ~removed;
   if (row.info->is(OpInfo::kConjAware))
-    live &= ~(KeySet(DispatchKey::Conjugate).raw() | KeySet(DispatchKey::Negative).raw());
+    live &= ~(functionality_bit(DispatchKey::Conjugate) | functionality_bit(DispatchKey::Negative));
   row.live = live;
   // A composite must decompose before Python's key sees it, and a Python autograd kernel must always run.
-  const bool keeps_autograd = row.info->is(OpInfo::kImplicit) || has_registration(row, DispatchKey::Autograd) ||
-                              has_registration(row, DispatchKey::AutogradCPU) ||
-                              has_registration(row, DispatchKey::CompositeImplicitAutograd);
-  row.strippable = keeps_autograd ? 0
-                                  : (KeySet(DispatchKey::AutogradFunctionality).raw() | KeySet(DispatchKey::AutogradOther).raw() |
-                                     KeySet(DispatchKey::AutogradNestedTensor).raw());
-  (void)reg;
+  row.strippable = implicit || python_autograd || python_implicit ? 0 : kAutogradBits;
 }
 
 // Typed pointers of columns give way to a Python registration at the same key, and come back when it goes.
@@ -119,20 +119,13 @@ constexpr ColumnKey kColumnKeys[] = {{kColCpu, DispatchKey::CPU},
                                      {kColBackendSelect, DispatchKey::BackendSelect}};
 
 AnyFn generated_kernel(const OpRow& row, Column column) {
-  const auto id = static_cast<size_t>(&row - op_rows);
-  if (&row < op_rows || id >= kNumNativeOps) return nullptr;
-  AnyFn fn = nullptr;
-  for (const KernelRow* const* table = kernel_tables; *table; ++table)
-    for (const KernelRow* k = *table; k->kind != KernelRow::kEnd; ++k) {
-      if (k->op != id) continue;
-      const bool fits = column == kColCpu                ? k->kind != KernelRow::kTracked
-                        : column == kColMeta             ? k->kind == KernelRow::kBackendAndMeta || k->kind == KernelRow::kImplicit
-                        : column == kColADInplaceOrView  ? k->kind == KernelRow::kTracked
-                        : column == kColAutocastCpu || column == kColBackendSelect ? false
-                                                         : k->kind == KernelRow::kImplicit;
-      if (fits) fn = k->fn;
-    }
-  return fn;
+  switch (column) {
+    case kColCpu: return row.kernel;
+    case kColMeta: return row.kernel_kind == KernelRow::kBackend ? nullptr : row.kernel;
+    case kColADInplaceOrView: return row.tracked;
+    case kColAutocastCpu: case kColBackendSelect: return nullptr;
+    default: return row.kernel_kind == KernelRow::kImplicit ? row.kernel : nullptr;
+  }
 }
 
 void restore_columns(OpRow& row) {
@@ -207,16 +200,17 @@ std::vector<OpRow*> find_overloads(std::string_view name) {
 OpRow& define_op(std::string name, std::string overload, std::string schema, uint64_t tags) {
   Registry& reg = registry();
   std::lock_guard lock(reg.mutex);
-  const FunctionSchema parsed = parse_schema(schema);
+  const SchemaRef parsed_ref = parse_schema(schema);
+  const FunctionSchema& parsed = *parsed_ref;
   auto op = std::make_unique<DefinedOp>();
   op->name = std::move(name);
   op->overload = std::move(overload);
   op->schema = std::move(schema);
   uint8_t flags = parsed.is_mutable() ? OpInfo::kMutates : 0;
-  if (parsed.returns.size() == 1 && parsed.returns[0].type->kind() == TypeKind::List) flags |= OpInfo::kListReturn;
+  if (parsed.returns().size() == 1 && parsed.returns()[0].type->kind() == TypeKind::kList) flags |= OpInfo::kListReturn;
   op->info = OpInfo{.name = op->name.c_str(), .overload = op->overload.c_str(), .schema = op->schema.c_str(), .reason = nullptr,
-                    .tags = tags, .keys = nullptr, .num_args = static_cast<uint8_t>(parsed.arguments.size()),
-                    .num_returns = static_cast<uint8_t>(parsed.returns.size()), .way = Way::Python, .flags = flags};
+                    .tags = tags, .keys = nullptr, .num_args = static_cast<uint8_t>(parsed.arguments().size()),
+                    .num_returns = static_cast<uint8_t>(parsed.returns().size()), .way = Way::Python, .flags = flags};
   op->row.info = &op->info;
   recompute(op->row);
   OpRow& row = op->row;
@@ -261,7 +255,9 @@ void register_fallback(DispatchKey functionality, Ref<BoxedKernel> kernel, bool 
   std::lock_guard lock(reg.mutex);
   const auto i = static_cast<size_t>(functionality);
   reg.fallbacks[i] = std::move(kernel);
-  reg.falls_through[i] = fallthrough;
+  const uint64_t bit = functionality_bit(functionality);
+  if (reg.fallbacks[i] && !fallthrough) reg.always_live |= bit;
+  else reg.always_live &= ~bit;
   for (size_t id = 0; id < num_rows(); ++id)
     if (row(id).info) recompute(row(id));
 }
@@ -292,7 +288,7 @@ bool has_computed_kernel_for_key(const OpRow& op, DispatchKey key) {
 const FunctionSchema& schema_of(OpRow& op) {
   if (!op.parsed) {
     std::lock_guard lock(registry().mutex);
-    if (!op.parsed) op.parsed = new FunctionSchema(parse_schema(op.info->schema));
+    if (!op.parsed) op.parsed = parse_schema(op.info->schema).release();
   }
   return *op.parsed;
 }
@@ -301,25 +297,32 @@ void init_core() {
   Registry& reg = registry();
   if (!reg.by_name.empty()) return;
   reg.by_name.reserve(8192);
-  reg.fallbacks[static_cast<size_t>(DispatchKey::Conjugate)] = make_resolve_fallback();
-  reg.fallbacks[static_cast<size_t>(DispatchKey::Negative)] = make_resolve_fallback();
+  for (int f = 1; f < kNumFunctionalities; ++f)
+    if (is_backend_key(static_cast<DispatchKey>(f))) reg.always_live |= functionality_bit(static_cast<DispatchKey>(f));
+  for (DispatchKey f : {DispatchKey::Conjugate, DispatchKey::Negative}) {
+    reg.fallbacks[static_cast<size_t>(f)] = make_resolve_fallback();
+    reg.always_live |= functionality_bit(f);
+  }
+  // Modes without an operator's kernel must refuse rather than be skipped.
+  for (DispatchKey f : {DispatchKey::Python, DispatchKey::Functionalize, DispatchKey::FuncTorchDynamicLayerFrontMode,
+                        DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper, DispatchKey::ZeroTensor, DispatchKey::Fake})
+    reg.always_live |= functionality_bit(f);
   for (const KernelRow* const* table = kernel_tables; *table; ++table)
     for (const KernelRow* k = *table; k->kind != KernelRow::kEnd; ++k) {
       OpRow& row = op_rows[k->op];
       row.adapter = *k->adapter;
       if (k->kind == KernelRow::kTracked) {
-        row.fn[kColADInplaceOrView] = k->fn;
-        continue;
+        row.tracked = k->fn;
+      } else {
+        row.kernel = k->fn;
+        row.kernel_kind = k->kind;
       }
-      row.fn[kColCpu] = k->fn;
-      if (k->kind != KernelRow::kBackend) row.fn[kColMeta] = k->fn;
-      if (k->kind == KernelRow::kImplicit)
-        row.fn[kColDense] = row.fn[kColAutogradCpu] = row.fn[kColAutogradMeta] = row.fn[kColAutogradOther] = k->fn;
     }
   for (size_t id = 0; id < kNumNativeOps; ++id) {
     OpRow& row = op_rows[id];
     row.info = &op_infos[id];
     reg.by_name.emplace(row.info->name, &row);
+    if (row.kernel || row.tracked) restore_columns(row);
     recompute(row);
   }
 }
