@@ -253,6 +253,7 @@ bool install_submodule(const char* name) {
     if (g_stage_done[static_cast<int>(stage)]) return true;
     if (!install_stage(stage)) return false;
     if (stage == Stage::kFunctions && !add_autograd_node_types(g_modules[i])) return false;
+    if (stage == Stage::kC10d && !add_c10d_functions(g_modules[i])) return false;
     const std::string full = std::string("torch._C.") + name;
     return PyDict_SetItemString(PyImport_GetModuleDict(), full.c_str(), g_modules[i]) == 0;
   }
