@@ -319,31 +319,17 @@ class Surface:
         return entries
 
 
-def write_if_changed(path: Path, text: str) -> None:
-    if not path.exists() or path.read_text() != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
-def emit(out: Path) -> list[Path]:
-    """Writes names/*.cpp below `out` and returns their paths."""
+def files() -> dict[str, str]:
+    """The tables as {path under generated/: text}."""
     surface = Surface()
     environment = Environment(
         loader=FileSystemLoader(ROOT / "templates"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    paths = []
-    for name in ("names_functions", "names_classes"):
-        text = environment.get_template(f"{name}.cpp.j2").render(
-            surface=surface, modules=[(c_string(path), stage, c_string(name)) for path, stage, name in surface.modules],
+    return {
+        f"bindings/{name}.cpp": environment.get_template(f"{name}.cpp.j2").render(
+            surface=surface, modules=[(c_string(path), stage, c_string(title)) for path, stage, title in surface.modules],
             reasons=[c_string(reason) for reason in surface.reasons], flags=surface.flag_entries(),
         )
-        path = out / "names" / f"{name}.cpp"
-        write_if_changed(path, text)
-        paths.append(path)
-    return paths
-
-
-if __name__ == "__main__":
-    for written in emit(ROOT / "generated"):
-        print(written.relative_to(ROOT))
+        for name in ("names_functions", "names_classes")
+    }

@@ -1,0 +1,1 @@
+// tn_core's own source: CMake wants one in every library; the rest comes from object libraries.
