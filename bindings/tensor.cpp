@@ -57,13 +57,7 @@ PyObject* base_new(PyTypeObject* cls, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     if (cls == &tensor_base_type) raise(PyExc_RuntimeError, "Cannot directly construct TensorBase; subclass it and then construct that");
     Tensor made = legacy_constructor(default_dtype(), Device(), args, kwargs);
-    if (made.impl()->pyobj) {
-      // torch.Tensor(other) answers an alias of it; the object of `other` keeps its own header.
-      const Arg arg = Arg::of(made);
-      static OpRow& alias = required_op("aten::alias", "");
-      made = call_tensor(alias, {&arg, 1});
-    }
-    return wrap_as(cls, std::move(made));
+    return wrap_fresh(cls, std::move(made));
   });
 }
 

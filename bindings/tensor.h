@@ -41,7 +41,9 @@ inline const Tensor& tensor_of(PyObject* o) {
 PyObject* wrap(Tensor t);
 // The same with a given class; the tensor must not have an object yet.
 PyObject* wrap_as(PyTypeObject* cls, Tensor t);
-// Tensor, other values, tuple for lists: what an operator's result looks like in Python. `schema` tells dtypes from ints.
+// The same for a tensor that may have one, which then gets another header first. Honours __torch_dispatch__.
+PyObject* wrap_fresh(PyTypeObject* cls, Tensor t);
+// A tuple, as operators answer lists.
 PyObject* wrap_list(TensorList list);
 
 // The slots of number protocol that torch.Tensor gets besides its methods; see tensor_numbers.cpp.

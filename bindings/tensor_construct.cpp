@@ -19,6 +19,12 @@ void mark_dispatch(PyTypeObject* cls, TensorImpl& impl) {
   impl.set_key(DispatchKey::PythonTLSSnapshot, true);
 }
 
+PyObject* wrap_fresh(PyTypeObject* cls, Tensor t) {
+  if (t->pyobj) t = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
+  mark_dispatch(cls, *t.impl());
+  return wrap_as(cls, std::move(t));
+}
+
 namespace {
 
 using T = ParamType;
@@ -45,13 +51,6 @@ Tensor alias_of(const Tensor& t) {
   static OpRow& op = required_op("aten::alias", "");
   const Arg arg = Arg::of(t);
   return call_tensor(op, {&arg, 1});
-}
-
-// A result that already has an object (an operator that gave its argument back) is put behind another header first.
-PyObject* wrap_fresh(PyTypeObject* cls, Tensor t) {
-  if (t->pyobj) t = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
-  mark_dispatch(cls, *t.impl());
-  return wrap_as(cls, std::move(t));
 }
 
 constexpr Arg kSubclassDefaults[] = {Arg(), Arg(), Arg::of(false), Arg(), Arg::of(false), Arg::of(false), Arg()};

@@ -1,0 +1,331 @@
+// Grad mode, inference mode, autocast settings and the guards of the thread's key sets.
+#include "bindings/grad_mode.h"
+
+#include <cstring>
+#include <iterator>
+#include <string>
+
+#include "bindings/objects.h"
+#include "bindings/py.h"
+#include "bindings/torch_function.h"
+#include "runtime/keyset.h"
+#include "runtime/refuse.h"
+
+namespace tn::py {
+
+namespace {
+
+constexpr KeySet kAutograd = KeySet(DispatchKey::AutogradFunctionality) | KeySet(DispatchKey::AutogradOther) |
+                             KeySet(DispatchKey::AutogradNestedTensor);
+
+// Functions here take one bool; a mode is told of those that upstream routes through its parser.
+bool to_flag(PyObject* value, const char* name, bool* out) {
+  if (!PyBool_Check(value)) {
+    PyErr_Format(PyExc_TypeError, "%s(): argument 'enabled' (position 1) must be bool, not %s", name, Py_TYPE(value)->tp_name);
+    return false;
+  }
+  *out = value == Py_True;
+  return true;
+}
+
+PyObject* is_grad_enabled(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    if (torch_function_mode_active()) {
+      const PyRef core = PyRef::check(PyImport_ImportModule("torch._C"));
+      const PyRef func = PyRef::check(PyObject_GetAttrString(core.get(), "is_grad_enabled"));
+      return call_torch_function(Overloaded(), func.get(), nullptr, nullptr, 0, nullptr, "torch._C", "is_grad_enabled");
+    }
+    return new_bool(grad_mode());
+  });
+}
+PyObject* set_grad_enabled(PyObject*, PyObject* value) {
+  return guarded([&]() -> PyObject* {
+    if (torch_function_mode_active()) {
+      const PyRef core = PyRef::check(PyImport_ImportModule("torch._C"));
+      const PyRef func = PyRef::check(PyObject_GetAttrString(core.get(), "_set_grad_enabled"));
+      return call_torch_function(Overloaded(), func.get(), nullptr, &value, 1, nullptr, "torch._C", "_set_grad_enabled");
+    }
+    bool on;
+    if (!to_flag(value, "set_grad_enabled", &on)) return nullptr;
+    set_grad_mode(on);
+    Py_RETURN_NONE;
+  });
+}
+
+template <bool ThreadState::* kField>
+PyObject* get_flag(PyObject*, PyObject*) { return new_bool(thread_state.*kField); }
+template <bool ThreadState::* kField>
+PyObject* set_flag(PyObject*, PyObject* value) {
+  bool on;
+  if (!to_flag(value, "set_enabled", &on)) return nullptr;
+  thread_state.*kField = on;
+  Py_RETURN_NONE;
+}
+
+// ---- anomaly mode: remembered; the engine looks at it -------------------------------------------------------------------
+bool anomaly = false, anomaly_check_nan = true;
+PyObject* set_anomaly(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"enabled", "check_nan", nullptr};
+  int on, check = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "p|p", const_cast<char**>(names), &on, &check)) return nullptr;
+  anomaly = on != 0;
+  anomaly_check_nan = check != 0;
+  Py_RETURN_NONE;
+}
+PyObject* is_anomaly(PyObject*, PyObject*) { return new_bool(anomaly); }
+PyObject* is_anomaly_nan(PyObject*, PyObject*) { return new_bool(anomaly_check_nan); }
+
+// ---- autocast -----------------------------------------------------------------------------------------------------------
+struct AutocastDevice {
+  const char* name;
+  DispatchKey key;
+  ScalarType dtype;
+};
+constexpr AutocastDevice kDevices[] = {{"cpu", DispatchKey::AutocastCPU, ScalarType::BFloat16},
+                                       {"cuda", DispatchKey::AutocastCUDA, ScalarType::Half},
+                                       {"mtia", DispatchKey::AutocastMTIA, ScalarType::Half},
+                                       {"maia", DispatchKey::AutocastMAIA, ScalarType::BFloat16},
+                                       {"xpu", DispatchKey::AutocastXPU, ScalarType::Half},
+                                       {"ipu", DispatchKey::AutocastIPU, ScalarType::Half},
+                                       {"hpu", DispatchKey::AutocastHPU, ScalarType::BFloat16},
+                                       {"xla", DispatchKey::AutocastXLA, ScalarType::BFloat16},
+                                       {"mps", DispatchKey::AutocastMPS, ScalarType::Half},
+                                       {"privateuseone", DispatchKey::AutocastPrivateUse1, ScalarType::Half}};
+constexpr int kNumDevices = static_cast<int>(std::size(kDevices));
+constexpr int kCpu = 0, kCuda = 1, kXla = 7, kIpu = 5;
+
+// Each thread has its own dtypes, nesting depth and cache switch; enabled is a bit of its excluded keys.
+struct AutocastState {
+  ScalarType dtypes[kNumDevices];
+  bool initialised;
+  bool cache_off;
+  int nesting;
+};
+constinit thread_local AutocastState autocast{};
+
+AutocastState& autocast_state() {
+  if (!autocast.initialised) {
+    for (int i = 0; i < kNumDevices; ++i) autocast.dtypes[i] = kDevices[i].dtype;
+    autocast.initialised = true;
+  }
+  return autocast;
+}
+bool autocast_enabled(int i) { return (thread_state.excluded & KeySet(kDevices[i].key).raw()) == 0; }
+void enable_autocast(int i, bool on) {
+  const uint64_t bit = KeySet(kDevices[i].key).raw();
+  thread_state.excluded = on ? thread_state.excluded & ~bit : thread_state.excluded | bit;
+}
+
+int device_index(PyObject* text) {
+  if (!PyUnicode_Check(text)) {
+    PyErr_Format(PyExc_TypeError, "argument 'device_type' (position 1) must be str, not %s", Py_TYPE(text)->tp_name);
+    return -1;
+  }
+  for (int i = 0; i < kNumDevices; ++i)
+    if (PyUnicode_CompareWithASCIIString(text, kDevices[i].name) == 0) return i;
+  PyErr_Format(PyExc_RuntimeError, "unknown device type for autocast in get_autocast_dispatch_key_from_device_type: %U", text);
+  return -1;
+}
+
+PyObject* is_autocast_enabled(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n == 0) return new_bool(autocast_enabled(kCuda));  // the deprecated form means CUDA
+  const int i = device_index(args[0]);
+  return i < 0 ? nullptr : new_bool(autocast_enabled(i));
+}
+PyObject* set_autocast_enabled(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n < 1 || n > 2) return PyErr_Format(PyExc_TypeError, "set_autocast_enabled(): expected 1 or 2 arguments, got %zd", n);
+  const int i = n == 2 ? device_index(args[0]) : kCuda;
+  bool on;
+  if (i < 0 || !to_flag(args[n - 1], "set_autocast_enabled", &on)) return nullptr;
+  enable_autocast(i, on);
+  Py_RETURN_NONE;
+}
+PyObject* get_autocast_dtype(PyObject*, PyObject* device) {
+  const int i = device_index(device);
+  return i < 0 ? nullptr : Py_XNewRef(dtype_object(autocast_state().dtypes[i]));
+}
+bool store_dtype(int i, PyObject* dtype) {
+  if (i < 0) return false;
+  if (!is_dtype(dtype, &autocast_state().dtypes[i])) {
+    PyErr_Format(PyExc_TypeError, "dtype must be a torch.dtype (got %s)", Py_TYPE(dtype)->tp_name);
+    return false;
+  }
+  return true;
+}
+PyObject* set_autocast_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 2) return PyErr_Format(PyExc_TypeError, "set_autocast_dtype(): expected 2 arguments, got %zd", n);
+  if (!store_dtype(device_index(args[0]), args[1])) return nullptr;
+  Py_RETURN_NONE;
+}
+template <int kDevice>
+PyObject* device_enabled(PyObject*, PyObject*) { return new_bool(autocast_enabled(kDevice)); }
+template <int kDevice>
+PyObject* set_device_enabled(PyObject*, PyObject* value) {
+  bool on;
+  if (!to_flag(value, "set_autocast_enabled", &on)) return nullptr;
+  enable_autocast(kDevice, on);
+  Py_RETURN_NONE;
+}
+template <int kDevice>
+PyObject* device_dtype(PyObject*, PyObject*) { return Py_XNewRef(dtype_object(autocast_state().dtypes[kDevice])); }
+template <int kDevice>
+PyObject* set_device_dtype(PyObject*, PyObject* dtype) {
+  if (!store_dtype(kDevice, dtype)) return nullptr;
+  Py_RETURN_NONE;
+}
+PyObject* is_any_autocast(PyObject*, PyObject*) {
+  for (int i = 0; i < kNumDevices; ++i)
+    if (autocast_enabled(i)) Py_RETURN_TRUE;
+  Py_RETURN_FALSE;
+}
+PyObject* is_autocast_available(PyObject*, PyObject* device) {
+  if (!PyUnicode_Check(device)) return PyErr_Format(PyExc_TypeError, "_is_autocast_available(): argument 'device_type' (position 1) must be str, not %s", Py_TYPE(device)->tp_name);
+  for (const AutocastDevice& d : kDevices)
+    if (PyUnicode_CompareWithASCIIString(device, d.name) == 0) Py_RETURN_TRUE;
+  Py_RETURN_FALSE;
+}
+PyObject* is_cache_enabled(PyObject*, PyObject*) { return new_bool(!autocast.cache_off); }
+PyObject* set_cache_enabled(PyObject*, PyObject* value) {
+  bool on;
+  if (!to_flag(value, "set_autocast_cache_enabled", &on)) return nullptr;
+  autocast.cache_off = !on;
+  Py_RETURN_NONE;
+}
+PyObject* increment_nesting(PyObject*, PyObject*) { return PyLong_FromLong(++autocast.nesting); }
+PyObject* decrement_nesting(PyObject*, PyObject*) { return PyLong_FromLong(--autocast.nesting); }
+PyObject* clear_cache(PyObject*, PyObject*) { Py_RETURN_NONE; }  // nothing is cached yet
+
+// ---- guards --------------------------------------------------------------------------------------------------------------
+// A context manager that saves the thread's state on entry and puts it back on exit.
+struct GuardObject {
+  PyObject_HEAD
+  ThreadState saved;
+  bool entered;
+  bool on;
+};
+
+PyObject* guard_exit(PyObject* self, PyObject*) {
+  auto* const g = reinterpret_cast<GuardObject*>(self);
+  if (g->entered) thread_state = g->saved;
+  g->entered = false;
+  Py_RETURN_NONE;
+}
+void save(GuardObject* g) {
+  g->saved = thread_state;
+  g->entered = true;
+}
+template <bool kViewsToo>
+PyObject* below_enter(PyObject* self, PyObject*) {
+  save(reinterpret_cast<GuardObject*>(self));
+  thread_state.excluded |= kAutograd.raw() | (kViewsToo ? KeySet(DispatchKey::ADInplaceOrView).raw() : 0);
+  return Py_NewRef(self);
+}
+int inference_init(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"mode", nullptr};
+  int on = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", const_cast<char**>(names), &on)) return -1;
+  reinterpret_cast<GuardObject*>(self)->on = on != 0;
+  return 0;
+}
+PyObject* inference_enter(PyObject* self, PyObject*) {
+  auto* const g = reinterpret_cast<GuardObject*>(self);
+  save(g);
+  const uint64_t views = KeySet(DispatchKey::ADInplaceOrView).raw();
+  thread_state.inference_mode = g->on;
+  thread_state.fw_grad_mode = !g->on;
+  set_grad_mode(!g->on);
+  thread_state.included = g->on ? thread_state.included & ~views : thread_state.included | views;
+  thread_state.excluded = g->on ? thread_state.excluded | kAutograd.raw() : thread_state.excluded & ~kAutograd.raw();
+  return Py_NewRef(self);
+}
+
+PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, nullptr},
+                                   {"__exit__", guard_exit, METH_VARARGS, nullptr},
+                                   {nullptr, nullptr, 0, nullptr}};
+PyMethodDef below_autograd_methods[] = {{"__enter__", below_enter<false>, METH_NOARGS, nullptr},
+                                        {"__exit__", guard_exit, METH_VARARGS, nullptr},
+                                        {nullptr, nullptr, 0, nullptr}};
+PyMethodDef below_views_methods[] = {{"__enter__", below_enter<true>, METH_NOARGS, nullptr},
+                                     {"__exit__", guard_exit, METH_VARARGS, nullptr},
+                                     {nullptr, nullptr, 0, nullptr}};
+PyTypeObject inference_type, below_autograd_type, below_views_type, engine_type;
+
+bool add_type(PyObject* module, PyTypeObject& type, const char* name, size_t size, PyMethodDef* methods, initproc init = nullptr) {
+  type.ob_base.ob_base.ob_refcnt = 1;
+  type.tp_name = name;
+  type.tp_basicsize = static_cast<Py_ssize_t>(size);
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  type.tp_methods = methods;
+  type.tp_init = init;
+  type.tp_new = PyType_GenericNew;
+  return PyModule_AddType(module, &type) == 0;
+}
+
+// ---- the engine: refuses by name -------------------------------------------------------------------------------------------
+PyObject* run_backward(PyObject*, PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* { refuse("autograd engine", "run_backward", "the derivatives' nodes are not there yet"); });
+}
+PyObject* queue_callback(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* { refuse("autograd engine", "queue_callback", "the derivatives' nodes are not there yet"); });
+}
+PyObject* is_checkpoint_valid(PyObject*, PyObject*) { Py_RETURN_TRUE; }
+
+template <class F>
+constexpr PyCFunction as_cfunction(F f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+PyMethodDef engine_methods[] = {{"run_backward", as_cfunction(run_backward), METH_VARARGS | METH_KEYWORDS, nullptr},
+                                {"queue_callback", queue_callback, METH_O, nullptr},
+                                {"is_checkpoint_valid", is_checkpoint_valid, METH_NOARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef functions[] = {
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, nullptr},
+    {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
+    {"is_inference_mode_enabled", get_flag<&ThreadState::inference_mode>, METH_NOARGS, nullptr},
+    {"_is_fwd_grad_enabled", get_flag<&ThreadState::fw_grad_mode>, METH_NOARGS, nullptr},
+    {"_set_fwd_grad_enabled", set_flag<&ThreadState::fw_grad_mode>, METH_O, nullptr},
+    {"_is_multithreading_enabled", get_flag<&ThreadState::multithreading>, METH_NOARGS, nullptr},
+    {"_set_multithreading_enabled", set_flag<&ThreadState::multithreading>, METH_O, nullptr},
+    {"set_anomaly_enabled", as_cfunction(set_anomaly), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"is_anomaly_enabled", is_anomaly, METH_NOARGS, nullptr},
+    {"is_anomaly_check_nan_enabled", is_anomaly_nan, METH_NOARGS, nullptr},
+    {"is_autocast_enabled", as_cfunction(is_autocast_enabled), METH_FASTCALL, nullptr},
+    {"set_autocast_enabled", as_cfunction(set_autocast_enabled), METH_FASTCALL, nullptr},
+    {"get_autocast_dtype", get_autocast_dtype, METH_O, nullptr},
+    {"set_autocast_dtype", as_cfunction(set_autocast_dtype), METH_FASTCALL, nullptr},
+    {"is_autocast_cpu_enabled", device_enabled<kCpu>, METH_NOARGS, nullptr},
+    {"set_autocast_cpu_enabled", set_device_enabled<kCpu>, METH_O, nullptr},
+    {"get_autocast_cpu_dtype", device_dtype<kCpu>, METH_NOARGS, nullptr},
+    {"set_autocast_cpu_dtype", set_device_dtype<kCpu>, METH_O, nullptr},
+    {"get_autocast_gpu_dtype", device_dtype<kCuda>, METH_NOARGS, nullptr},
+    {"set_autocast_gpu_dtype", set_device_dtype<kCuda>, METH_O, nullptr},
+    {"is_autocast_xla_enabled", device_enabled<kXla>, METH_NOARGS, nullptr},
+    {"set_autocast_xla_enabled", set_device_enabled<kXla>, METH_O, nullptr},
+    {"get_autocast_xla_dtype", device_dtype<kXla>, METH_NOARGS, nullptr},
+    {"set_autocast_xla_dtype", set_device_dtype<kXla>, METH_O, nullptr},
+    {"is_autocast_ipu_enabled", device_enabled<kIpu>, METH_NOARGS, nullptr},
+    {"set_autocast_ipu_enabled", set_device_enabled<kIpu>, METH_O, nullptr},
+    {"get_autocast_ipu_dtype", device_dtype<kIpu>, METH_NOARGS, nullptr},
+    {"set_autocast_ipu_dtype", set_device_dtype<kIpu>, METH_O, nullptr},
+    {"_is_any_autocast_enabled", is_any_autocast, METH_NOARGS, nullptr},
+    {"_is_autocast_available", is_autocast_available, METH_O, nullptr},
+    {"is_autocast_cache_enabled", is_cache_enabled, METH_NOARGS, nullptr},
+    {"set_autocast_cache_enabled", set_cache_enabled, METH_O, nullptr},
+    {"autocast_increment_nesting", increment_nesting, METH_NOARGS, nullptr},
+    {"autocast_decrement_nesting", decrement_nesting, METH_NOARGS, nullptr},
+    {"clear_autocast_cache", clear_cache, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool bind_grad_mode(PyObject* module) {
+  return PyModule_AddFunctions(module, functions) == 0 &&
+         add_type(module, inference_type, "torch._C._InferenceMode", sizeof(GuardObject), inference_methods, inference_init) &&
+         add_type(module, below_autograd_type, "torch._C._AutoDispatchBelowAutograd", sizeof(GuardObject), below_autograd_methods) &&
+         add_type(module, below_views_type, "torch._C._AutoDispatchBelowADInplaceOrView", sizeof(GuardObject), below_views_methods) &&
+         add_type(module, engine_type, "torch._C._ImperativeEngine", sizeof(PyObject), engine_methods);
+}
+
+}  // namespace tn::py
