@@ -1,4 +1,5 @@
 // Operators by name: the callables behind torch.ops and the queries on the table of operators.
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -149,11 +150,32 @@ void check_namespace(std::string_view name) {
            "all symbols must have a namespace, <namespace>::<string>, but found: ", name);
 }
 
+int scalar_arguments(OpRow& op) {
+  const std::vector<Argument>& arguments = schema_of(op).arguments();
+  return static_cast<int>(std::count_if(arguments.begin(), arguments.end(),
+                                        [](const Argument& a) { return a.type->kind() == TypeKind::kNumber; }));
+}
+
+// In the order in which a packet tries them: that of definition for Python's operators. For upstream's, out= forms come
+// last and tensors before numbers, since add(t, 1) is add.Tensor there.
+std::vector<OpRow*> ordered_overloads(std::string_view name) {
+  std::vector<OpRow*> found = find_overloads(name);
+  std::reverse(found.begin(), found.end());
+  if (found.size() > 1) {
+    std::stable_sort(found.begin(), found.end(), [](OpRow* a, OpRow* b) {
+      if (a->info->way == Way::Python || b->info->way == Way::Python) return false;
+      const bool a_out = a->info->is(OpInfo::kOut), b_out = b->info->is(OpInfo::kOut);
+      return a_out != b_out ? b_out : scalar_arguments(*a) < scalar_arguments(*b);
+    });
+  }
+  return found;
+}
+
 PyObject* jit_get_operation(PyObject*, PyObject* argument) {
   return guarded([&]() -> PyObject* {
     const std::string_view name = utf8(argument);
     check_namespace(name);
-    std::vector<OpRow*> overloads = find_overloads(name);
+    std::vector<OpRow*> overloads = ordered_overloads(name);
     if (overloads.empty()) return PyTuple_Pack(2, Py_None, Py_None);
     PyRef names = PyRef::check(PyList_New(0));
     for (OpRow* op : overloads) {
@@ -235,7 +257,7 @@ PyObject* find_schema_or_throw(PyObject*, PyObject* const* args, Py_ssize_t coun
 PyObject* schemas_for_operator(PyObject*, PyObject* name) {
   return guarded([&]() -> PyObject* {
     PyRef list = PyRef::check(PyList_New(0));
-    for (OpRow* op : find_overloads(utf8(name))) {
+    for (OpRow* op : ordered_overloads(utf8(name))) {
       PyRef schema = PyRef::check(schema_object(*op));
       if (PyList_Append(list.get(), schema.get()) < 0) return nullptr;
     }
@@ -311,6 +333,7 @@ PyObject* all_op_names(PyObject*, PyObject*) {
     PyRef list = PyRef::check(PyList_New(0));
     for (size_t id = 0; id < num_rows(); ++id) {
       const OpInfo& info = *row(id).info;
+      if (find_op(info.name, info.overload) != &row(id)) continue;  // undefined again
       PyRef name = PyRef::check(PyUnicode_FromFormat(*info.overload ? "%s.%s" : "%s", info.name, info.overload));
       if (PyList_Append(list.get(), name.get()) < 0) return nullptr;
     }
