@@ -79,6 +79,7 @@ void append_double(std::string& out, double value) {
 
 void append_value(std::string& out, std::monostate) { out += "None"; }
 void append_value(std::string& out, bool value) { out += value ? "True" : "False"; }
+void append_value(std::string& out, Bit value) { append_value(out, value == Bit::kTrue); }
 void append_value(std::string& out, int64_t value) { out += std::to_string(value); }
 void append_value(std::string& out, double value) { append_double(out, value); }
 void append_value(std::string& out, const std::complex<double>& value) {
@@ -130,7 +131,7 @@ size_t first_out(const std::vector<Argument>& arguments) {
 
 bool is_container(const DefaultValue& value) {
   return std::holds_alternative<std::vector<int64_t>>(value) || std::holds_alternative<std::vector<double>>(value) ||
-         std::holds_alternative<std::vector<bool>>(value) ||
+         std::holds_alternative<std::vector<Bit>>(value) ||
          std::holds_alternative<std::vector<std::complex<double>>>(value);
 }
 
@@ -195,13 +196,13 @@ void Argument::append_str(std::string& out) const {
   TypePtr shown = is_optional ? real_type->element() : real_type;
   // The annotation stands before the question mark: "Tensor(a!)?", also for lists and their elements.
   if (shown->kind() == TypeKind::kList) {
-    shown->element()->append_str(out);
+    shown->element()->append_schema(out);
     if (alias && !alias->contained.empty()) append_alias(out, alias->contained[0]);
     out += '[';
     if (size) out += std::to_string(*size);
     out += ']';
   } else {
-    shown->append_str(out);
+    shown->append_schema(out);
   }
   if (alias && !alias->before.empty()) append_alias(out, *alias);
   if (is_optional) out += '?';

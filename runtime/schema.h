@@ -21,7 +21,7 @@ class AliasSet {
  public:
   void add(std::string_view name);
   bool empty() const { return text_.empty(); }
-  bool wildcard() const { return text_ == "*"; }
+  bool wildcard() const { return contains("*"); }
   bool contains(std::string_view name) const;
   bool intersects(const AliasSet& other) const;
   std::vector<std::string_view> names() const;
@@ -43,10 +43,13 @@ struct AliasInfo {
   friend bool operator==(const AliasInfo& a, const AliasInfo& b);
 };
 
+// A list of bool whose elements have addresses, which std::vector<bool> denies.
+enum class Bit : bool { kFalse = false, kTrue = true };
+
 // std::monostate is None.
 using DefaultValue =
     std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::string, Device, std::vector<int64_t>,
-                 std::vector<double>, std::vector<bool>, std::vector<std::complex<double>>>;
+                 std::vector<double>, std::vector<Bit>, std::vector<std::complex<double>>>;
 
 struct Argument {
   std::string name;

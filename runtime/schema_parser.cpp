@@ -28,6 +28,13 @@ constexpr std::string_view kKeywords[] = {"Ellipsis", "and",   "as",   "assert",
                                           "is",       "not",   "or",   "pass",   "raise", "return", "while",   "with"};
 
 TokenKind word_kind(std::string_view word) {
+  // No word of the grammar is longer, or starts with another letter; most words of schemas fail here.
+  constexpr uint32_t kFirstLetters = 1u << ('a' - 'a') | 1u << ('b' - 'a') | 1u << ('c' - 'a') | 1u << ('d' - 'a') |
+                                     1u << ('e' - 'a') | 1u << ('f' - 'a') | 1u << ('g' - 'a') | 1u << ('i' - 'a') |
+                                     1u << ('n' - 'a') | 1u << ('o' - 'a') | 1u << ('p' - 'a') | 1u << ('r' - 'a') |
+                                     1u << ('t' - 'a') | 1u << ('w' - 'a');
+  if (word.size() > 8) return TokenKind::kIdent;
+  if (word[0] >= 'a' && !(kFirstLetters >> (word[0] - 'a') & 1)) return TokenKind::kIdent;
   if (word == "None") return TokenKind::kNone;
   if (word == "True") return TokenKind::kTrue;
   if (word == "False") return TokenKind::kFalse;
@@ -109,6 +116,7 @@ class Lexer {
     out += '\n';
     out.append(column, ' ').append(width, '~').append(" <--- HERE\n");
     out += text_.substr(std::min(line_end + 1, text_.size()));
+    if (out.back() != '\n') out += '\n';
     return out;
   }
 
@@ -201,10 +209,10 @@ struct NamedValue {
   int64_t value;
 };
 constexpr NamedValue kNamedDefaults[] = {
-    {"uint8", 0},       {"int8", 1},       {"short", 2},      {"int", 3},      {"long", 4},
-    {"half", 5},        {"float", 6},      {"double", 7},     {"complex_half", 8}, {"complex_float", 9},
-    {"complex_double", 10}, {"bool", 11},  {"bfloat16", 15},  {"strided", 0},  {"Mean", 1},
-    {"contiguous_format", 0},
+    {"Mean", 1},    {"contiguous_format", 0}, {"strided", 0}, {"long", 4},    {"int64", 4},   {"float", 6},
+    {"float32", 6}, {"uint8", 0},             {"int8", 1},    {"short", 2},   {"int16", 2},   {"int", 3},
+    {"int32", 3},   {"half", 5},              {"float16", 5}, {"double", 7},  {"float64", 7}, {"cfloat", 9},
+    {"cdouble", 10}, {"bool", 11},            {"bfloat16", 15},
 };
 
 constexpr std::string_view kUnknownType =
@@ -229,6 +237,9 @@ class Parser {
       (result.name += "::") += lexer_.text(ident());
     }
     if (lexer_.take_if('.')) result.overload_name = lexer_.text(ident());
+    // Python has both as attributes of the packet of overloads: `default` is the overload without a name.
+    TN_CHECK(result.overload_name != "default" && !result.overload_name.starts_with("__"), result.overload_name,
+             " is not a legal overload name for aten operators");
     return result;
   }
 
@@ -419,12 +430,10 @@ class Parser {
   void alias_set(AliasSet& set) {
     do {
       if (lexer_.take_if('*')) {
-        set = AliasSet();
         set.add("*");
-      } else {
-        std::string_view name = lexer_.text(ident());
-        if (!set.wildcard()) set.add(name);
+        return;
       }
+      set.add(lexer_.text(ident()));
     } while (lexer_.take_if('|'));
   }
 
@@ -542,14 +551,14 @@ class Parser {
     return out;
   }
 
-  template <class T>
+  template <class T, class Stored = T>
   DefaultValue all_of(const std::vector<DefaultValue>& values) {
-    std::vector<T> out;
+    std::vector<Stored> out;
     out.reserve(values.size());
     for (const DefaultValue& value : values) {
       const T* same = std::get_if<T>(&value);
       if (!same) fail(ErrorKind::Runtime, "schema: expected list elements of one type, got another (default of a list)");
-      out.push_back(*same);
+      out.push_back(static_cast<Stored>(*same));
     }
     return out;
   }
@@ -559,7 +568,7 @@ class Parser {
       case TypeKind::kComplex: return all_of<std::complex<double>>(values);
       case TypeKind::kFloat: return all_of<double>(values);
       case TypeKind::kInt: return all_of<int64_t>(values);
-      case TypeKind::kBool: return all_of<bool>(values);
+      case TypeKind::kBool: return all_of<bool, Bit>(values);
       default: lexer_.error("lists are only supported for float, int and complex types", where);
     }
   }

@@ -96,7 +96,9 @@ TypePtr intern(TypeKind kind, std::string_view name, std::span<const TypePtr> co
 
 TypePtr intern_one(TypeKind kind, TypePtr element) { return intern(kind, {}, std::span(&element, 1)); }
 
-void append_joined(std::string& out, std::span<const TypePtr> types, void (Type::*append)(std::string&) const) {
+using Append = void (Type::*)(std::string&) const;
+
+void append_joined(std::string& out, std::span<const TypePtr> types, Append append) {
   bool first = true;
   for (TypePtr type : types) {
     if (!first) out += ", ";
@@ -138,8 +140,7 @@ void flatten_union(std::span<const TypePtr> members, std::vector<TypePtr>& out) 
 }
 
 // A Union's members; the three kinds of number, when all are there, print as one at the end.
-void append_members(std::string& out, std::span<const TypePtr> types, void (Type::*append)(std::string&) const,
-                    const Type& number) {
+void append_members(std::string& out, std::span<const TypePtr> types, Append append, const Type& number) {
   if (!holds_number(types)) return append_joined(out, types, append);
   std::vector<TypePtr> shown;
   for (TypePtr type : types) {
@@ -193,7 +194,11 @@ TypePtr future_type(TypePtr element) { return intern_one(TypeKind::kFuture, elem
 TypePtr await_type(TypePtr element) { return intern_one(TypeKind::kAwait, element); }
 TypePtr rref_type(TypePtr element) { return intern_one(TypeKind::kRRef, element); }
 TypePtr var_type(std::string_view name) { return intern(TypeKind::kVar, name, {}); }
-TypePtr class_type(std::string_view qualified_name) { return intern(TypeKind::kClass, qualified_name, {}); }
+TypePtr class_type(std::string_view qualified_name) {
+  // A C++ class has one attribute, the capsule that holds it.
+  TypePtr capsule = &simple(TypeKind::kCapsule);
+  return intern(TypeKind::kClass, qualified_name, std::span(&capsule, 1));
+}
 
 bool known_class(std::string_view qualified_name) {
   if (!qualified_name.starts_with(kClassPrefix)) return false;
@@ -218,6 +223,7 @@ TypePtr union_type(std::span<const TypePtr> members) {
   if (kept.size() == 2 && contains_none(kept)) {
     return optional_type(kept[0]->kind() == TypeKind::kNone ? kept[1] : kept[0]);
   }
+  if (kept.size() == 4 && contains_none(kept) && holds_number(kept)) return optional_type(&simple(TypeKind::kNumber));
   return intern(TypeKind::kUnion, {}, kept);
 }
 
@@ -237,73 +243,67 @@ TypePtr value_type(TypePtr real) {
   }
 }
 
+void Type::append_bracketed(std::string& out, std::string_view open, Append append, std::string_view close) const {
+  out += open;
+  if (kind_ == TypeKind::kUnion) {
+    append_members(out, contained_, append, simple(TypeKind::kNumber));
+  } else {
+    append_joined(out, contained_, append);
+  }
+  out += close;
+}
+
+void Type::append_schema(std::string& out) const {
+  switch (kind_) {
+    case TypeKind::kList:
+    case TypeKind::kOptional:
+      element()->append_schema(out);
+      out += kind_ == TypeKind::kList ? "[]" : "?";
+      return;
+    case TypeKind::kTuple: return append_bracketed(out, "(", &Type::append_schema, ")");
+    case TypeKind::kDict: return append_bracketed(out, "Dict(", &Type::append_schema, ")");
+    case TypeKind::kUnion: return append_bracketed(out, "Union(", &Type::append_schema, ")");
+    case TypeKind::kAwait: return append_bracketed(out, "Await(", &Type::append_schema, ")");
+    case TypeKind::kFuture: return append_bracketed(out, "Future(", &Type::append_schema, ")");
+    case TypeKind::kRRef: return append_bracketed(out, "RRef(", &Type::append_schema, ")");
+    default: out += name_;
+  }
+}
+
 void Type::append_str(std::string& out) const {
   switch (kind_) {
     case TypeKind::kList:
-      element()->append_str(out);
-      out += "[]";
-      return;
     case TypeKind::kOptional:
       element()->append_str(out);
-      out += '?';
+      out += kind_ == TypeKind::kList ? "[]" : "?";
       return;
-    case TypeKind::kTuple:
-      out += '(';
-      append_joined(out, contained_, &Type::append_str);
-      out += ')';
-      return;
-    case TypeKind::kDict:
-      out += "Dict(";
-      append_joined(out, contained_, &Type::append_str);
-      out += ')';
-      return;
-    case TypeKind::kUnion:
-      out += "Union(";
-      append_members(out, contained_, &Type::append_str, simple(TypeKind::kNumber));
-      out += ')';
-      return;
-    case TypeKind::kAwait:
-      out += "Await(";
-      element()->append_str(out);
-      out += ')';
-      return;
-    // Upstream prints these two with brackets here, though a schema is written with parentheses.
-    case TypeKind::kFuture:
-    case TypeKind::kRRef:
-      out += kind_ == TypeKind::kFuture ? "Future[" : "RRef[";
-      element()->append_str(out);
-      out += ']';
-      return;
-    default:
-      out += name_;
+    case TypeKind::kTuple: return append_bracketed(out, "(", &Type::append_str, ")");
+    case TypeKind::kDict: return append_bracketed(out, "Dict(", &Type::append_str, ")");
+    case TypeKind::kUnion: return append_bracketed(out, "Union(", &Type::append_str, ")");
+    case TypeKind::kAwait: return append_bracketed(out, "Await(", &Type::append_str, ")");
+    case TypeKind::kFuture: return append_bracketed(out, "Future[", &Type::append_str, "]");
+    case TypeKind::kRRef: return append_bracketed(out, "RRef[", &Type::append_str, "]");
+    default: out += name_;
   }
 }
 
 void Type::append_annotation(std::string& out) const {
-  std::string_view open;
+  auto bracketed = [&](std::string_view open) { append_bracketed(out, open, &Type::append_annotation, "]"); };
   switch (kind_) {
-    case TypeKind::kList: open = "List["; break;
-    case TypeKind::kOptional: open = "Optional["; break;
-    case TypeKind::kTuple: open = "Tuple["; break;
-    case TypeKind::kDict: open = "Dict["; break;
-    case TypeKind::kUnion: open = "Union["; break;
-    case TypeKind::kAwait: open = "Await["; break;
-    case TypeKind::kFuture: open = "Future["; break;
-    case TypeKind::kRRef: open = "RRef["; break;
+    case TypeKind::kList: return bracketed("List[");
+    case TypeKind::kOptional: return bracketed("Optional[");
+    case TypeKind::kTuple: return bracketed(contained_.empty() ? "Tuple[()" : "Tuple[");
+    case TypeKind::kDict: return bracketed("Dict[");
+    case TypeKind::kUnion: return bracketed("Union[");
+    case TypeKind::kAwait: return bracketed("Await[");
+    case TypeKind::kFuture: return bracketed("Future[");
+    case TypeKind::kRRef: return bracketed("RRef[");
     case TypeKind::kNumber: out += "number"; return;
     case TypeKind::kSymInt: out += "int"; return;
     case TypeKind::kSymFloat: out += "float"; return;
     case TypeKind::kSymBool: out += "bool"; return;
-    default: out += name_; return;
+    default: out += name_;
   }
-  out += open;
-  if (kind_ == TypeKind::kTuple && contained_.empty()) out += "()";
-  if (kind_ == TypeKind::kUnion) {
-    append_members(out, contained_, &Type::append_annotation, simple(TypeKind::kNumber));
-  } else {
-    append_joined(out, contained_, &Type::append_annotation);
-  }
-  out += ']';
 }
 
 std::string Type::str() const {

@@ -75,17 +75,24 @@ class Type {
   // The element of a List, Optional, Future, Await or RRef.
   TypePtr element() const { return contained_[0]; }
 
-  // As in a schema: "Tensor?", "int[]", "Dict(str, Tensor)".
+  // As Python's Type.str(): "Tensor?", "int[]", "Dict(str, Tensor)", "Future[int]".
   std::string str() const;
   // As in a Python annotation: "Optional[Tensor]", "List[int]", "Dict[str, Tensor]".
   std::string annotation() const;
   void append_str(std::string& out) const;
+  // As in a schema, where Future and RRef have parentheses.
+  void append_schema(std::string& out) const;
   void append_annotation(std::string& out) const;
 
   bool is_subtype_of(TypePtr other) const;
+  // A place for the bindings' object of this type.
+  std::atomic<void*>& wrapper() const { return wrapper_; }
   bool has_free_variables() const;
 
  private:
+  using Append = void (Type::*)(std::string&) const;
+  void append_bracketed(std::string& out, std::string_view open, Append append, std::string_view close) const;
+
   friend TypePtr list_type(TypePtr element);
   friend TypePtr optional_type(TypePtr element);
 
@@ -95,6 +102,7 @@ class Type {
   // The two common compounds of this type, so that a schema's parse takes no lock for them.
   mutable std::atomic<TypePtr> list_{nullptr};
   mutable std::atomic<TypePtr> optional_{nullptr};
+  mutable std::atomic<void*> wrapper_{nullptr};
 };
 
 // A kind without parameters: Tensor, int, number, str, ... A kind that takes parameters gives nullptr.

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/common/hwy-compat-inl.h"
 #include "kernels/matmul/gemm_micro-inl.h"
@@ -41,7 +42,11 @@ void DotTile(int64_t k, const T* a, int64_t a_stride, const S* b, int64_t b_stri
   for (; p + kN <= k; p += kN) {
     V right[kCols];
 #pragma GCC unroll 8
-    for (int j = 0; j < kCols; ++j) right[j] = LoadAs(d, b + j * b_stride + p);
+    for (int j = 0; j < kCols; ++j) {
+      right[j] = LoadAs(d, b + j * b_stride + p);
+      // The columns that come next: one row alone is bound by memory, and the streams are too short for the hardware.
+      if constexpr (kRows == 1 && kCols > 1) hwy::Prefetch(b + (j + kCols) * b_stride + p);
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       const V left = hn::LoadU(d, a + i * a_stride + p);

@@ -14,42 +14,12 @@
 #include "kernels/matmul/gemm_dot-inl.h"
 #include "kernels/matmul/gemm_micro-inl.h"
 #include "kernels/matmul/gemm_pack-inl.h"
+#include "kernels/matmul/gemm_pairs-inl.h"
+#include "kernels/matmul/gemm_product-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tn::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using gemm::Job;
-
-// One matrix of a job, with its types: S in memory, T in the sums.
-template <class T, class S>
-struct Product {
-  int64_t m, n, k;
-  const S* a;
-  int64_t a_rs, a_cs;
-  const S* b;
-  int64_t b_rs, b_cs;
-  S* c;
-  int64_t c_rs, c_cs;
-  Epilogue<T, S> epilogue;
-};
-
-template <class T, class S>
-Product<T, S> MakeProduct(const Job& job, int64_t batch) {
-  return {job.m,    job.n,    job.k,
-          static_cast<const S*>(job.a) + batch * job.a_bs, job.a_rs, job.a_cs,
-          static_cast<const S*>(job.b) + batch * job.b_bs, job.b_rs, job.b_cs,
-          static_cast<S*>(job.c) + batch * job.c_bs,       job.c_rs, job.c_cs,
-          {job.alpha.to<T>(), job.beta.to<T>(), static_cast<const S*>(job.bias), job.bias_rs, job.bias_cs}};
-}
-
-constexpr int64_t CeilDiv(int64_t x, int64_t y) { return (x + y - 1) / y; }
-
-enum Slot { kSlotB, kSlotA, kSlotSums, kSlotRows, kSlotPartials };
-
-template <class T>
-T* Scratch(Slot slot, int64_t count) {
-  return static_cast<T*>(gemm::scratch(slot, static_cast<size_t>(count) * sizeof(T)));
-}
 
 // ---- blocks in registers ----
 
@@ -57,11 +27,6 @@ T* Scratch(Slot slot, int64_t count) {
 // would have to wait in float between the blocks.
 template <class T, class S>
 inline constexpr int64_t kBlockK = std::is_same_v<T, S> ? 1536 / static_cast<int64_t>(sizeof(T)) : 1024;
-inline constexpr int64_t kBlockCols = 512;
-
-// Rows far apart by a large power of two share few sets of the cache: reading 14 of them in turn evicts them at once.
-inline bool Crowded(int64_t stride_bytes) { return stride_bytes % 1024 == 0; }
-
 // Rows [i0, i1) x columns [j0, j1) of C.
 template <class T, class S>
 void BlockTile(const Product<T, S>& x, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
@@ -166,26 +131,38 @@ inline constexpr int64_t kMaxDotProductRows = 24;
 inline constexpr int64_t kDotCols = 64;
 
 // All rows of A with adjacent elements of type T: A itself, or a copy that lives until this thread's next product.
-template <class T, class S>
-const T* ContiguousRows(const Product<T, S>& x, int64_t* stride) {
-  if constexpr (std::is_same_v<T, S>) {
+template <class R, class T, class S>
+const R* ContiguousRows(const Product<T, S>& x, int64_t* stride) {
+  if constexpr (std::is_same_v<R, S>) {
     if (x.a_cs == 1) {
       *stride = x.a_rs;
       return x.a;
     }
   }
   *stride = x.k;
-  T* const copy = Scratch<T>(kSlotRows, x.m * x.k);
-  for (int64_t i = 0; i < x.m; ++i) Pack(x.a + i * x.a_rs, x.a_cs, int64_t{1}, x.k, int64_t{1}, copy + i * x.k, x.k);
+  R* const copy = Scratch<R>(kSlotRows, x.m * x.k);
+  for (int64_t i = 0; i < x.m; ++i) {
+    const S* const row = x.a + i * x.a_rs;
+    if constexpr (std::is_same_v<R, S>) {
+      for (int64_t p = 0; p < x.k; ++p) copy[i * x.k + p] = row[p * x.a_cs];
+    } else {
+      Pack(row, x.a_cs, int64_t{1}, x.k, int64_t{1}, copy + i * x.k, x.k);
+    }
+  }
   return copy;
 }
 
-template <class T, class S>
-void DotCols(const Product<T, S>& x, const T* a, int64_t a_stride, int64_t j0, int64_t j1) {
+// R: the type in which A's rows lie ready.
+template <class R, class T, class S>
+void DotCols(const Product<T, S>& x, const R* a, int64_t a_stride, int64_t j0, int64_t j1) {
   alignas(64) T tile[kMaxDotProductRows * kDotCols];
   for (int64_t j = j0; j < j1; j += kDotCols) {
     const int64_t cols = std::min(kDotCols, j1 - j);
-    DotBlock(x.m, cols, x.k, a, a_stride, x.b + j * x.b_cs, x.b_cs, tile, kDotCols);
+    if constexpr (std::is_same_v<R, BFloat16>) {
+      bf16_pairs::dots(x.m, cols, x.k, a, a_stride, x.b + j * x.b_cs, x.b_cs, tile, kDotCols);
+    } else {
+      DotBlock(x.m, cols, x.k, a, a_stride, x.b + j * x.b_cs, x.b_cs, tile, kDotCols);
+    }
     x.epilogue.Apply(tile, kDotCols, x.c + j * x.c_cs, x.c_rs, x.c_cs, 0, j, x.m, cols);
   }
 }
@@ -255,6 +232,26 @@ inline Grid MakeGrid(int64_t m, int64_t n, double flops, int64_t batch) {
   return best;
 }
 
+template <class R, class T, class S>
+void RunDots(const Job& job, const Product<T, S>& first) {
+  if (job.batch == 1) {
+    int64_t stride;
+    const R* const a = ContiguousRows<R>(first, &stride);
+    const int64_t chunk = std::max<int64_t>(1, (int64_t{1} << 17) / (job.k * static_cast<int64_t>(sizeof(S)) * 8)) * 8;
+    parallel_for(0, job.n, chunk, [&](int64_t from, int64_t to) { DotCols(first, a, stride, from, to); });
+    return;
+  }
+  const double flops = 2.0 * static_cast<double>(job.m) * static_cast<double>(job.n) * static_cast<double>(job.k);
+  parallel_for(0, job.batch, static_cast<int64_t>(kTaskFlops / (flops + 100.0)) + 1, [&](int64_t from, int64_t to) {
+    for (int64_t batch = from; batch < to; ++batch) {
+      const Product<T, S> x = MakeProduct<T, S>(job, batch);
+      int64_t stride;
+      const R* const a = ContiguousRows<R>(x, &stride);
+      DotCols(x, a, stride, 0, x.n);
+    }
+  });
+}
+
 template <class T, class S>
 void Run(const Job& given) {
   // The kernels want rows of C contiguous, and a single row rather than a single column.
@@ -266,23 +263,10 @@ void Run(const Job& given) {
     if (job.batch == 1 && job.k >= kLongSum && job.m * job.n <= 1024) return LongSums(first);
   }
   if (IsDot(first)) {
-    if (job.batch == 1) {
-      int64_t stride;
-      const T* const a = ContiguousRows(first, &stride);
-      const int64_t chunk = std::max<int64_t>(1, (int64_t{1} << 17) / (job.k * static_cast<int64_t>(sizeof(S)) * 8)) * 8;
-      parallel_for(0, job.n, chunk, [&](int64_t from, int64_t to) { DotCols(first, a, stride, from, to); });
-      return;
+    if constexpr (std::is_same_v<S, BFloat16>) {
+      if (UsePairs()) return RunDots<S>(job, first);
     }
-    const auto grain = static_cast<int64_t>(kTaskFlops / (flops + 100.0)) + 1;
-    parallel_for(0, job.batch, grain, [&](int64_t from, int64_t to) {
-      for (int64_t batch = from; batch < to; ++batch) {
-        const Product<T, S> x = MakeProduct<T, S>(job, batch);
-        int64_t stride;
-        const T* const a = ContiguousRows(x, &stride);
-        DotCols(x, a, stride, 0, x.n);
-      }
-    });
-    return;
+    return RunDots<T>(job, first);
   }
   const Grid grid = MakeGrid(job.m, job.n, flops, job.batch);
   const int64_t down = CeilDiv(job.m, grid.rows), across = CeilDiv(job.n, grid.cols), tiles = down * across;
@@ -291,7 +275,14 @@ void Run(const Job& given) {
     for (int64_t index = from; index < to; ++index) {
       const Product<T, S> x = MakeProduct<T, S>(job, index / tiles);
       const int64_t i = index % tiles / across * grid.rows, j = index % tiles % across * grid.cols;
-      BlockTile(x, i, std::min(x.m, i + grid.rows), j, std::min(x.n, j + grid.cols));
+      const int64_t i1 = std::min(x.m, i + grid.rows), j1 = std::min(x.n, j + grid.cols);
+      if constexpr (std::is_same_v<S, BFloat16>) {
+        if (UsePairs()) {
+          PairTile(x, i, i1, j, j1);
+          continue;
+        }
+      }
+      BlockTile(x, i, i1, j, j1);
     }
   });
 }

@@ -3,16 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <string>
 #include <type_traits>
 #include <vector>
 
 #include "hwy/targets.h"
 #include "kernels/common/bf16.h"
+#include "kernels/common/bf16_pairs.h"
 #include "runtime/threads.h"
 
 namespace tn {
@@ -138,7 +141,10 @@ void check_layouts(Shape s) {
 class Gemm : public ::testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { use(GetParam()); }
-  void TearDown() override { use(0); }
+  void TearDown() override {
+    use(0);
+    bf16_pairs::disable_for_test(false);
+  }
   static void use(int64_t target) {
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -162,11 +168,6 @@ void odd_sizes() {
   }
 }
 
-TEST_P(Gemm, OddSizesFloat) { odd_sizes<float>(); }
-TEST_P(Gemm, OddSizesDouble) { odd_sizes<double>(); }
-TEST_P(Gemm, OddSizesBFloat16) { odd_sizes<BFloat16>(); }
-TEST_P(Gemm, OddSizesHalf) { odd_sizes<Half>(); }
-
 template <class T>
 void large_sizes() {
   set_num_threads(3);
@@ -176,6 +177,19 @@ void large_sizes() {
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
+
+TEST_P(Gemm, OddSizesFloat) { odd_sizes<float>(); }
+TEST_P(Gemm, OddSizesDouble) { odd_sizes<double>(); }
+TEST_P(Gemm, OddSizesBFloat16) { odd_sizes<BFloat16>(); }
+TEST_P(Gemm, OddSizesBFloat16WithoutPairs) {
+  bf16_pairs::disable_for_test(true);
+  odd_sizes<BFloat16>();
+}
+TEST_P(Gemm, LargeSizesBFloat16WithoutPairs) {
+  bf16_pairs::disable_for_test(true);
+  large_sizes<BFloat16>();
+}
+TEST_P(Gemm, OddSizesHalf) { odd_sizes<Half>(); }
 
 TEST_P(Gemm, LargeSizesFloat) { large_sizes<float>(); }
 TEST_P(Gemm, LargeSizesDouble) { large_sizes<double>(); }
