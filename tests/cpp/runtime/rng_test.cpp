@@ -17,12 +17,14 @@
 #include "runtime/error.h"
 #include "runtime/rng.h"
 
-#ifndef TN_TEST_DATA_DIR
-#define TN_TEST_DATA_DIR "tests/data"
-#endif
-
 namespace tn {
 namespace {
+
+// Beside this source, wherever the test runs.
+std::string recorded() {
+  const std::string here = __FILE__;
+  return here.substr(0, here.rfind("cpp/runtime/")) + "data/rng_streams.tsv";
+}
 
 uint32_t crc32(const uint8_t* bytes, size_t n, uint32_t crc = 0) {
   static const auto table = [] {
@@ -249,7 +251,7 @@ std::vector<Row> load(const std::string& path) {
 
 TEST(RandomStreams, MatchUpstreamBitForBit) {
   const char* other = std::getenv("TN_RNG_ROWS");
-  const std::string path = other ? other : TN_TEST_DATA_DIR "/rng_streams.tsv";
+  const std::string path = other ? other : recorded();
   const auto rows = load(path);
   const bool same_libm = libm_checksum() == recorded_libm(path);
   int unknown = 0;
