@@ -9,11 +9,10 @@ PyObject* function_entry(PyObject* self, PyObject* const* args, Py_ssize_t nargs
   return call_function(F, self, args, nargs, kwnames);
 }
 
-// __torch_function__ dispatch happens in call_function, so classes and modules share one kind of entry.
-template <const Function& F>
-PyMethodDef method_def() {
-  return {F.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&function_entry<F>)),
-          METH_FASTCALL | METH_KEYWORDS | (F.method ? 0 : METH_STATIC), nullptr};
-}
-
 }  // namespace tn::py
+
+// A row of a PyMethodDef table. A macro since CPython wants one pointer type for every kind of entry, and a cast in a
+// function would turn the table into a run-time initialiser.
+#define TN_METHOD(f, flags) \
+  {f.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&function_entry<f>)), METH_FASTCALL | METH_KEYWORDS | (flags), \
+   nullptr}

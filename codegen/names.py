@@ -144,8 +144,9 @@ class Surface:
         self.rules = {row["class"]: row["rule"] for row in read_rows("classes_special.tsv")}
         self.literals: list[Literal] = []
         module_rows = read_rows("modules.tsv")
-        self.modules = [("", "kLoad")] + [(row["module"], STAGES[row["stage"]]) for row in module_rows]
-        self.module_index = {name: index for index, (name, _) in enumerate(self.modules)}
+        self.modules = [("", "kLoad", "torch._C")]
+        self.modules += [(row["module"], STAGES[row["stage"]], row["name"]) for row in module_rows]
+        self.module_index = {path: index for index, (path, _, _) in enumerate(self.modules)}
         class_rows = in_order([row for row in read_rows("classes.tsv") if self.rules.get(row["class"]) != "elsewhere"])
         self.class_index = {row["class"]: index for index, row in enumerate(class_rows)}
         self.answers = {row["name"]: self.literal(row, "value") for row in read_rows("answers.tsv")}
@@ -234,12 +235,18 @@ class Surface:
                 functions.append(Callable(name, action, argument, self.module_index[row["module"]], STAGES[row["stage"]]))
         return functions
 
+    def fields(self, row: Row) -> list[str]:
+        rule = self.rules.get(row["class"], "")
+        return rule.removeprefix("record:").split(" ") if rule.startswith("record:") else []
+
     def add_members(self, row: Row) -> tuple[int, int]:
         first = len(self.members)
+        fields = self.fields(row)
+        self.members.extend(Callable(name, "kRefuse", 0, kind="kField") for name in fields)
         if "e" not in row["flags"] and row["members"]:
             for member in row["members"].split(" "):
                 name, kind = member.rsplit(":", 1)
-                if name not in OBJECT_MEMBERS:
+                if name not in OBJECT_MEMBERS and name not in fields:
                     action, argument = self.action(f"{row['class']}.{name}")
                     kinds = {"m": "kMethod", "s": "kStatic", "p": "kProperty", "q": "kStaticProperty"}
                     self.members.append(Callable(name, action, argument, kind=kinds[kind]))
@@ -270,6 +277,7 @@ class Surface:
         flags += ["kIsArithmetic"] if row["members"] == "arithmetic" else []
         flags += ["kIsException"] if base in ("kRuntimeError", "kException") or self.is_exception(row, class_rows) else []
         flags += ["kIsConstructible"] if self.rules.get(path) == "constructible" else []
+        flags += ["kIsRecord"] if self.fields(row) else []
         first_member, member_count = self.add_members(row)
         first_value, value_count = self.add_values(row)
         tail = row["qualname"].rsplit(".", 1)[-1]
@@ -311,31 +319,17 @@ class Surface:
         return entries
 
 
-def write_if_changed(path: Path, text: str) -> None:
-    if not path.exists() or path.read_text() != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
-def emit(out: Path) -> list[Path]:
-    """Writes names/*.cpp below `out` and returns their paths."""
+def files() -> dict[str, str]:
+    """The tables as {path under generated/: text}."""
     surface = Surface()
     environment = Environment(
         loader=FileSystemLoader(ROOT / "templates"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    paths = []
-    for name in ("names_functions", "names_classes"):
-        text = environment.get_template(f"{name}.cpp.j2").render(
-            surface=surface, modules=[(c_string(n), stage) for n, stage in surface.modules],
+    return {
+        f"bindings/{name}.cpp": environment.get_template(f"{name}.cpp.j2").render(
+            surface=surface, modules=[(c_string(path), stage, c_string(title)) for path, stage, title in surface.modules],
             reasons=[c_string(reason) for reason in surface.reasons], flags=surface.flag_entries(),
         )
-        path = out / "names" / f"{name}.cpp"
-        write_if_changed(path, text)
-        paths.append(path)
-    return paths
-
-
-if __name__ == "__main__":
-    for written in emit(ROOT / "generated"):
-        print(written.relative_to(ROOT))
+        for name in ("names_functions", "names_classes")
+    }

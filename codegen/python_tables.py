@@ -86,7 +86,7 @@ class Tables:
 def _type_of(text: str) -> tuple[str, str, bool, int]:
     """ParamType, its name in messages, whether None is taken, and the fixed size of a list."""
     optional = text.endswith("?")
-    text = text.removesuffix("?")
+    text = text.removesuffix("?").removeprefix("const ").removesuffix(" &")
     size = 0
     if text.endswith("]") and "[" in text:
         text, _, inside = text.rpartition("[")
@@ -125,12 +125,13 @@ def _signature(sig: Any, base: Op, out: Op | None, *, method: bool) -> tuple[Sig
         flags = (1 if optional or default == "None" else 0) | (2 if keyword else 0) | (4 if default is not None else 0)
         # In upstream a number may stand for a tensor in binary operators; the parser decides by the name's table.
         flags |= 8 if kind == "Tensor" and a.name != "out" and _takes_numbers(base, a.name, method) else 0
-        params.append(ParamRow(a.name, kind, flags, arg, size))
+        name = "input" if a.name == "self" and kind == "Tensor" and not method else a.name
+        params.append(ParamRow(name, kind, flags, arg, size))
         if keyword and not starred:
             shown.append("*")
             starred = True
         num_positional += not keyword
-        shown.append(f"{type_text} {a.name}" + (f" = {default}" if default is not None else ""))
+        shown.append(f"{type_text} {name}" + (f" = {default}" if default is not None else ""))
     out_args: tuple[int, ...] = ()
     num_outs = 0
     if out is not None:

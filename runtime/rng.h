@@ -83,26 +83,9 @@ class GeneratorImpl final : public RefCounted {
   std::array<uint32_t, kWords> words_;
 };
 
-// The handle that operators take. Undefined means "the default generator".
-class Generator {
- public:
-  Generator() noexcept = default;
-  explicit Generator(Ref<GeneratorImpl> impl) noexcept : impl_(std::move(impl)) {}
-
-  bool defined() const noexcept { return static_cast<bool>(impl_); }
-  GeneratorImpl* get() const noexcept { return impl_.get(); }
-  GeneratorImpl* operator->() const noexcept { return impl_.get(); }
-  friend bool operator==(const Generator& a, const Generator& b) noexcept { return a.impl_ == b.impl_; }
-
- private:
-  Ref<GeneratorImpl> impl_;
-};
-
 // The process's generator, seeded from the hardware at its first use.
 GeneratorImpl& default_cpu_generator();
-// What an operator draws from when called with `chosen`.
-inline GeneratorImpl& generator_or_default(const std::optional<Generator>& chosen) {
-  return chosen && chosen->defined() ? *chosen->get() : default_cpu_generator();
-}
+// What an operator draws from when called with `chosen`; null stands for the default.
+inline GeneratorImpl& generator_or_default(GeneratorImpl* chosen) { return chosen ? *chosen : default_cpu_generator(); }
 
 }  // namespace tn

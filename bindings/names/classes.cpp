@@ -1,3 +1,6 @@
+#include <Python.h>
+#include <structmember.h>
+
 #include <cstring>
 
 #include "bindings/names/names.h"
@@ -31,6 +34,59 @@ PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
 PyObject* inert_new(PyTypeObject* type, PyObject*, PyObject*) { return type->tp_alloc(type, 0); }
 
 int inert_init(PyObject*, PyObject*, PyObject*) { return 0; }
+
+// A record: an object head and then one reference for each field. Its fields hold enums and numbers, never cycles.
+PyObject** fields_of(PyObject* self) { return reinterpret_cast<PyObject**>(self + 1); }
+
+int field_count(const ClassRow& row) {
+  int count = 0;
+  while (count < row.member_count && kMembers[row.first_member + count].kind == Member::kField) ++count;
+  return count;
+}
+
+int record_init(PyObject* self, PyObject* args, PyObject* kwargs) {
+  const ClassRow& row = *row_of(Py_TYPE(self));
+  const int count = field_count(row);
+  const Py_ssize_t given = PyTuple_GET_SIZE(args);
+  for (int i = 0; i < count; ++i) {
+    const char* name = kMembers[row.first_member + i].name;
+    PyObject* value = i < given ? PyTuple_GET_ITEM(args, i)
+                                : (kwargs == nullptr ? nullptr : PyDict_GetItemString(kwargs, name));
+    if (value == nullptr || given > count) {
+      PyErr_Format(PyExc_TypeError, "%s: expected %d arguments, got another number (%s)", row.path, count, name);
+      return -1;
+    }
+    Py_XSETREF(fields_of(self)[i], Py_NewRef(value));
+  }
+  return 0;
+}
+
+void record_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  const int count = field_count(*row_of(type));
+  for (int i = 0; i < count; ++i) Py_XDECREF(fields_of(self)[i]);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyTypeObject* make_record_type(const ClassRow& row, PyObject* base) {
+  const int count = field_count(row);
+  // Never freed: the type's member descriptors point to it.
+  PyMemberDef* members = new PyMemberDef[count + 1]();
+  for (int i = 0; i < count; ++i) {
+    members[i].name = kMembers[row.first_member + i].name;
+    members[i].type = T_OBJECT_EX;
+    members[i].offset = static_cast<Py_ssize_t>(sizeof(PyObject) + i * sizeof(PyObject*));
+  }
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(inert_new)},          {Py_tp_init, reinterpret_cast<void*>(record_init)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(record_dealloc)}, {Py_tp_members, members},
+      {0, nullptr},
+  };
+  PyType_Spec spec = {row.spec_name, static_cast<int>(sizeof(PyObject) + count * sizeof(PyObject*)), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  return reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, base));
+}
 
 // Turns a type that was made with metaclass `type` into one of `metaclass`: Python allows the same by assigning
 // __class__, but PyType_FromMetaclass only exists from 3.12 on.
@@ -82,15 +138,6 @@ PyObject* reduce_op_meta() {
   return g_reduce_op_meta;
 }
 
-// torch._opaque_base is one of upstream's Python files without imports; outside a torch package there is none.
-PyObject* opaque_base_meta() {
-  PyObject* module = PyImport_ImportModule("torch._opaque_base");
-  if (module == nullptr) return nullptr;
-  PyObject* meta = PyObject_GetAttrString(module, "OpaqueBaseMeta");
-  Py_DECREF(module);
-  return meta;
-}
-
 bool apply_metaclass(const ClassRow& row, PyObject* type) {
   switch (row.metaclass) {
     case Metaclass::kType: return true;
@@ -101,13 +148,7 @@ bool apply_metaclass(const ClassRow& row, PyObject* type) {
       set_metaclass(type, meta);
       return true;
     }
-    case Metaclass::kOpaqueBaseMeta: {
-      PyObject* meta = opaque_base_meta();
-      if (meta == nullptr) return false;
-      set_metaclass(type, meta);
-      Py_DECREF(meta);
-      return true;
-    }
+    case Metaclass::kOpaqueBaseMeta: return set_opaque_base_metaclass(type);
   }
   return true;
 }
@@ -150,6 +191,7 @@ PyObject* make_member(const ClassRow& row, const MemberRow& member, PyObject* mo
     case Member::kStatic: result = PyStaticMethod_New(function); break;
     case Member::kProperty:
     case Member::kStaticProperty:
+    case Member::kField:
       result = PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyProperty_Type), function);
       break;
   }
@@ -162,6 +204,7 @@ bool is_dunder(const char* name) { return name[0] == '_' && name[1] == '_'; }
 bool add_members(const ClassRow& row, PyTypeObject* type, PyObject* module_name) {
   for (int i = 0; i < row.member_count; ++i) {
     const MemberRow& member = kMembers[row.first_member + i];
+    if (member.kind == Member::kField) continue;
     PyObject* value = make_member(row, member, module_name);
     if (value == nullptr) return false;
     // Slots follow from dunders, which only setattr keeps in step; the rest goes the short way.
@@ -186,11 +229,26 @@ bool set_qualname(const ClassRow& row, PyTypeObject* type) {
 
 }  // namespace
 
+PyObject* pybind_object_type() { return make_pybind_types() ? g_pybind_object : nullptr; }
+
+// The metaclass is Python: torch/_opaque_base.py, which imports nothing of torch.
+bool set_opaque_base_metaclass(PyObject* type) {
+  PyObject* module = PyImport_ImportModule("torch._opaque_base");
+  PyObject* meta = module == nullptr ? nullptr : PyObject_GetAttrString(module, "OpaqueBaseMeta");
+  Py_XDECREF(module);
+  if (meta == nullptr) return false;
+  set_metaclass(type, meta);
+  Py_DECREF(meta);
+  return true;
+}
+
 bool make_class(int index, PyObject* owner, PyObject* module_name) {
   const ClassRow& row = kClasses[index];
   if (!make_pybind_types()) return false;
   PyObject* base = base_of(row);
-  PyTypeObject* type = row.flags & kIsEnum ? make_enum_type(row, base) : make_plain_type(row, base);
+  PyTypeObject* type = row.flags & kIsEnum     ? make_enum_type(row, base)
+                       : row.flags & kIsRecord ? make_record_type(row, base)
+                                               : make_plain_type(row, base);
   if (type == nullptr) return false;
   g_types[index] = type;
   PyObject* object = reinterpret_cast<PyObject*>(type);

@@ -21,6 +21,20 @@ PyObject* set_eval_frame(PyObject*, PyObject* callback) {
   return before;
 }
 
+long g_recursion_limit = -1;  // kept for the getter; frames are never evaluated by a hook of ours
+
+PyObject* set_c_recursion_limit(PyObject*, PyObject* value) {
+  const long limit = PyLong_AsLong(value);
+  if (limit == -1 && PyErr_Occurred() != nullptr) return nullptr;
+  if (limit < 1 && limit != -1) {
+    return PyErr_Format(PyExc_ValueError, "recursion limit must be >= 1, or -1 to reset");
+  }
+  g_recursion_limit = limit;
+  Py_RETURN_NONE;
+}
+
+PyObject* get_c_recursion_limit(PyObject*, PyObject*) { return PyLong_FromLong(g_recursion_limit); }
+
 PyObject* get_eval_frame_callback(PyObject*, PyObject*) { return Py_NewRef(g_callback); }
 
 PyObject* need_code(PyObject* code) {
@@ -81,9 +95,26 @@ PyObject* strip_function_call(PyObject*, PyObject* text) {
 
 PyObject* is_instancemethod(PyObject*, PyObject* object) { return PyBool_FromLong(PyInstanceMethod_Check(object)); }
 
+// Returns what was set before: always no compiler.
+PyObject* set_autograd_compiler(PyObject*, PyObject* args) {
+  PyObject* compiler = nullptr;
+  int dynamic = 0;
+  if (!PyArg_ParseTuple(args, "Op", &compiler, &dynamic)) return nullptr;
+  if (compiler != Py_None) {
+    return raise_refusal("_dynamo.compiled_autograd.set_autograd_compiler", "a compiler", kReason);
+  }
+  return PyTuple_Pack(2, Py_None, Py_False);
+}
+
+PyMethodDef compiled_autograd_methods[] = {
+    {"set_autograd_compiler", set_autograd_compiler, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 PyMethodDef eval_frame_methods[] = {
     {"set_eval_frame", set_eval_frame, METH_O, nullptr},
     {"get_eval_frame_callback", get_eval_frame_callback, METH_NOARGS, nullptr},
+    {"set_c_recursion_limit", set_c_recursion_limit, METH_O, nullptr},
+    {"get_c_recursion_limit", get_c_recursion_limit, METH_NOARGS, nullptr},
     {"code_framelocals_names", code_framelocals_names, METH_O, nullptr},
     {"unsupported", second_argument, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
@@ -119,7 +150,8 @@ bool add_dynamo_functions(PyObject* module) {
   if (dynamo == nullptr) return false;
   const bool ok = PyModule_AddFunctions(dynamo, dynamo_methods) == 0 &&
                   add_to(dynamo, "eval_frame", eval_frame_methods) && add_to(dynamo, "guards", guard_methods) &&
-                  add_to(dynamo, "utils", utils_methods);
+                  add_to(dynamo, "utils", utils_methods) &&
+                  add_to(dynamo, "compiled_autograd", compiled_autograd_methods);
   Py_DECREF(dynamo);
   return ok;
 }

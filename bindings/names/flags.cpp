@@ -314,6 +314,13 @@ PyObject* set_depthwise(PyObject*, PyObject* value) {
   return choose_word(kDepthwiseWords, &g_depthwise, value, "cuDNN depthwise kernel mode");
 }
 
+// The getter answers False: no kernel of ours sums float16 in float16.
+PyObject* set_cpu_fp16_reduction(PyObject*, PyObject* value) {
+  if (!need_bool("set_allow_fp16_reduction_cpu", value)) return nullptr;
+  if (value == Py_True) return PyErr_Format(PyExc_RuntimeError, "Float16 arithmetic is not supported by the CPU!");
+  Py_RETURN_NONE;
+}
+
 template <typename F>
 PyCFunction as_method(F* function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
@@ -349,6 +356,7 @@ PyMethodDef methods[] = {
     {"_set_autograd_fallback_mode", set_fallback, METH_O, nullptr},
     {"_get_cudnn_depthwise_kernel", get_depthwise, METH_NOARGS, nullptr},
     {"_set_cudnn_depthwise_kernel", set_depthwise, METH_O, nullptr},
+    {"_set_cpu_allow_fp16_reduced_precision_reduction", set_cpu_fp16_reduction, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -154,3 +154,15 @@ bool add_helper_functions(PyObject* module) {
 }
 
 }  // namespace tn::py::names
+
+namespace tn::py {
+
+bool is_opaque_type(const char* name) {
+  PyObject* key = PyUnicode_FromString(name);
+  const int found = key == nullptr ? -1 : PySet_Contains(names::g_opaque_types, key);
+  Py_XDECREF(key);
+  if (found < 0) PyErr_Clear();
+  return found > 0;
+}
+
+}  // namespace tn::py

@@ -81,8 +81,10 @@ PyObject* call_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   const FlagRow& row = kFlags[callee->argument];
   if (!fits(row.type, value)) {
-    return PyErr_Format(PyExc_TypeError, "%s expects %s, but got %s", callee->name, type_word(row.type),
-                        Py_TYPE(value)->tp_name);
+    // Upstream's hand-written setters raise RuntimeError; its jit and submodule ones come from pybind11.
+    const bool hand_written = callee->owner[0] == '\0' && std::strncmp(callee->name, "_set_", 5) == 0;
+    return PyErr_Format(hand_written ? PyExc_RuntimeError : PyExc_TypeError, "%s expects %s, but got %s",
+                        callee->name, type_word(row.type), Py_TYPE(value)->tp_name);
   }
   PyObject* before = g_flag_values[callee->argument];
   g_flag_values[callee->argument] = Py_NewRef(value);
@@ -108,15 +110,15 @@ PyObject* make_timedelta(double seconds) {
 }
 
 bool add_module(int index) {
-  std::string dotted = kModules[index].name;
+  const std::string dotted = kModules[index].path;
   const size_t dot = dotted.rfind('.');
   PyObject* parent = g_root;
   if (dot != std::string::npos) {
     for (int i = 0; i < index; ++i) {
-      if (dotted.compare(0, dot, kModules[i].name) == 0) parent = g_modules[i];
+      if (dotted.compare(0, dot, kModules[i].path) == 0) parent = g_modules[i];
     }
   }
-  PyObject* module = PyModule_New(("torch._C." + dotted).c_str());
+  PyObject* module = PyModule_New(kModules[index].name);
   if (module == nullptr) return false;
   g_modules[index] = module;
   return PyObject_SetAttrString(parent, dot == std::string::npos ? dotted.c_str() : dotted.c_str() + dot + 1,
@@ -127,7 +129,7 @@ bool add_functions(Stage stage, PyObject* const* module_names) {
   for (int i = 0; i < kFunctionCount; ++i) {
     const FunctionRow& row = kFunctions[i];
     if (row.stage != stage) continue;
-    PyObject* function = make_callable(kModules[row.module].name, row.name, row.action, row.argument,
+    PyObject* function = make_callable(kModules[row.module].path, row.name, row.action, row.argument,
                                        module_names[row.module], nullptr);
     if (function == nullptr) return false;
     const int failed = PyDict_SetItemString(PyModule_GetDict(g_modules[row.module]), row.name, function);
@@ -239,13 +241,14 @@ bool install_names(PyObject* module) {
   g_modules[0] = module;
   return install_stage(Stage::kLoad) && add_flag_values() && add_docstr_functions(module) &&
          add_flag_functions(module) && add_helper_functions(module) && add_dynamo_functions(module) &&
-         add_cpu_functions(module);
+         add_cpu_functions(module) && add_placements(module) &&
+         add_worker_functions(module);
 }
 
 bool install_submodule(const char* name) {
   using namespace names;
   for (int i = 1; i < kModuleCount; ++i) {
-    if (std::strcmp(kModules[i].name, name) != 0) continue;
+    if (std::strcmp(kModules[i].path, name) != 0) continue;
     const Stage stage = kModules[i].stage;
     if (g_stage_done[static_cast<int>(stage)]) return true;
     if (!install_stage(stage)) return false;

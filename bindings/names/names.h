@@ -16,6 +16,10 @@ bool install_submodule(const char* name);
 // The class of a refusal; a subclass of NotImplementedError. NotImplementedError itself until set.
 void set_refusal_type(PyObject* type);
 
+// Whether Python registered a class by this full name (torch._C._register_opaque_type): the schema parser takes such a
+// name for a type.
+bool is_opaque_type(const char* name);
+
 // An enum of the table, found once by its path below torch._C ("DispatchKey", "_autograd.DeviceType").
 struct EnumType {
   PyTypeObject* type = nullptr;

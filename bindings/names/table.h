@@ -12,7 +12,7 @@ enum class Stage : uint8_t { kLoad, kAutograd, kC10d, kRpc, kDistAutograd, kFunc
 enum class Literal : uint8_t { kNone, kBool, kInt, kFloat, kStr, kList, kTimedelta, kEnum, kInstance };
 enum class FlagType : uint8_t { kBool, kInt, kStr, kAny };
 enum class Action : uint8_t { kRefuse, kAnswer, kGet, kSet };
-enum class Member : uint8_t { kMethod, kStatic, kProperty, kStaticProperty };
+enum class Member : uint8_t { kMethod, kStatic, kProperty, kStaticProperty, kField };
 enum class Base : uint8_t { kObject, kPybindObject, kRuntimeError, kException, kOwn };
 enum class Metaclass : uint8_t { kType, kPybindType, kOpaqueBaseMeta, kReduceOpMeta };
 
@@ -22,6 +22,7 @@ enum ClassFlags : uint8_t {
   kIsArithmetic = 4,
   kIsException = 8,
   kIsConstructible = 16,
+  kIsRecord = 32,  // constructible from its fields, which are its first members
 };
 
 struct LiteralRow {
@@ -39,8 +40,9 @@ struct FlagRow {
 };
 
 struct ModuleRow {
-  const char* name;  // dotted, below torch._C; "" is torch._C itself
+  const char* path;  // dotted, below torch._C; "" is torch._C itself
   Stage stage;
+  const char* name;  // its __name__, which upstream does not always make from the path
 };
 
 struct FunctionRow {
@@ -116,6 +118,8 @@ PyObject* make_literal(const LiteralRow& row);
 PyObject* make_callable(const char* owner, const char* name, Action action, int argument, PyObject* module_name,
                         const char* doc);
 bool make_class(int index, PyObject* owner, PyObject* module_name);
+PyObject* pybind_object_type();              // borrowed: the common base of upstream's pybind11 classes
+bool set_opaque_base_metaclass(PyObject* type);
 bool add_autograd_node_types(PyObject* module);
 PyTypeObject* make_enum_type(const ClassRow& row, PyObject* base);
 bool fill_enum_type(const ClassRow& row, PyTypeObject* type);
@@ -128,5 +132,7 @@ bool add_flag_functions(PyObject* module);
 bool add_helper_functions(PyObject* module);
 bool add_dynamo_functions(PyObject* module);
 bool add_cpu_functions(PyObject* module);
+bool add_placements(PyObject* module);
+bool add_worker_functions(PyObject* module);
 
 }  // namespace tn::py::names

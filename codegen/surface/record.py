@@ -116,7 +116,7 @@ def collect(rows):
         if path in ELSEWHERE or path.startswith("torch._C._return_types."):
             continue
         if isinstance(value, types.ModuleType):
-            modules.append((path, stage))
+            modules.append((path, stage, value.__name__))
         elif isinstance(value, type):
             if id(value) in owner:
                 aliases.append((path, stage, owner[id(value)]))
@@ -160,7 +160,7 @@ def literal(value):
 
 def main():
     modules, functions, classes, constants, aliases, owner = collect(record())
-    write("modules.tsv", ("module", "stage"), [(short(p), s) for p, s in modules])
+    write("modules.tsv", ("module", "stage", "name"), [(short(p), s, name) for p, s, name in modules])
     grouped = {}
     for path, stage in functions:
         parent, name = path.rsplit(".", 1)

@@ -1,10 +1,9 @@
-// Fills with integers and coins; permutations and weighted choice.
+// Fills with integers and coins; permutations.
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "kernels/random/draw.h"
 #include "kernels/random/fill.h"
@@ -89,38 +88,6 @@ void shuffle(T* data, int64_t n, int64_t stride, GeneratorImpl& generator) {
     const auto other = static_cast<int64_t>(generator.random64() % static_cast<uint64_t>(i + 1));
     data[i * stride] = data[other * stride];
     data[other * stride] = element<T>(i);
-  }
-}
-
-template <class T>
-void choose(const Weights& w, int64_t samples, int64_t* out, GeneratorImpl& generator) {
-  using Op = Opmath<T>;
-  std::vector<Op> cumulative(static_cast<size_t>(w.categories));
-  const std::lock_guard lock(generator.mutex());
-  for (int64_t row = 0; row < w.rows; ++row) {
-    const T* weights = static_cast<const T*>(w.data) + row * w.row_stride;
-    Op sum = 0;
-    for (int64_t i = 0; i < w.categories; ++i) {
-      const Op weight = to_float(weights[i * w.stride]);
-      TN_CHECK(weight >= 0, "invalid multinomial distribution (encountering probability entry < 0)");
-      TN_CHECK(std::isfinite(weight), "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
-      sum += weight;
-      cumulative[static_cast<size_t>(i)] = sum;
-    }
-    TN_CHECK(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
-    for (Op& c : cumulative) c /= sum;
-    cumulative.back() = 1;
-    for (int64_t s = 0; s < samples; ++s) {
-      const double u = unit(generator.random64());
-      // The first category whose cumulative weight is not below u.
-      size_t low = 0, high = cumulative.size();
-      while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (static_cast<double>(cumulative[middle]) < u) low = middle + 1;
-        else high = middle;
-      }
-      *out++ = static_cast<int64_t>(low);
-    }
   }
 }
 
@@ -221,15 +188,29 @@ void bernoulli(const Target& out, const Source& p, GeneratorImpl& generator) {
   if (!served) not_implemented("bernoulli_tensor_cpu_self_", out.dtype);
 }
 
+void check_permutation_fits(int64_t n, ScalarType dtype) {
+  const auto at_most = [n](int64_t limit, std::string_view text, std::string_view type) {
+    TN_CHECK(n <= limit, "n cannot be greater than ", text, " for ", type, " type.");
+  };
+  const auto converts = [n](int64_t limit, std::string_view type) {
+    TN_CHECK(n <= limit, "value cannot be converted to type ", type, " without overflow");
+  };
+  switch (dtype) {
+    case ScalarType::Half: return at_most((int64_t{1} << 11) + 1, "2049", "Half");
+    case ScalarType::Float: return at_most((int64_t{1} << 24) + 1, "2^24+1", "Float");
+    case ScalarType::Double: return at_most((int64_t{1} << 53) + 1, "2^53+1", "Double");
+    case ScalarType::Byte: return converts(256, "uint8_t");
+    case ScalarType::Char: return converts(128, "int8_t");
+    case ScalarType::Short: return converts(32768, "int16_t");
+    case ScalarType::Int: return converts(int64_t{1} << 31, "int");
+    default: return;
+  }
+}
+
 void randperm(ScalarType dtype, void* data, int64_t n, int64_t stride, GeneratorImpl& generator) {
   TN_CHECK(n >= 0, "n must be non-negative, got", n);
   const bool served = with_type<kFloats | kReduced | kInts>(dtype, [&]<class T>(T) { shuffle(static_cast<T*>(data), n, stride, generator); });
   if (!served) not_implemented("randperm", dtype);
-}
-
-void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out, GeneratorImpl& generator) {
-  const bool served = with_type<kFloats | kReduced>(weights.dtype, [&]<class T>(T) { choose<T>(weights, samples, out, generator); });
-  if (!served) not_implemented("multinomial", weights.dtype);
 }
 
 }  // namespace tn::rng

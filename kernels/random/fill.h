@@ -47,16 +47,20 @@ void binomial(const Target& out, const Source& count, const Source& p, Generator
 // Computes in the target's dtype, so a double target of float shapes is what a Dirichlet sample starts from.
 void standard_gamma(const Target& out, const Source& shape, GeneratorImpl& generator);
 
+// Upstream's RuntimeError when a permutation of n numbers doesn't fit the dtype.
+void check_permutation_fits(int64_t n, ScalarType dtype);
 // A permutation of [0, n) into n elements at `stride`.
 void randperm(ScalarType dtype, void* data, int64_t n, int64_t stride, GeneratorImpl& generator);
 
-// Indices drawn with replacement from `rows` distributions of `categories` weights each (strides in elements), `samples` a row into
-// contiguous memory. (Without replacement upstream composes: weights / exponential_(1), then argmax or topk.)
+// Indices drawn from `rows` distributions of `categories` weights each (strides in elements), `samples` a row into contiguous memory.
 struct Weights {
   ScalarType dtype;
   const void* data;
   int64_t rows, categories, row_stride, stride;
 };
 void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out, GeneratorImpl& generator);
+// The largest weights / exponential noise of each row. `noise` is scratch of the weights' dtype and sizes, whose strides say in which
+// order it is drawn.
+void multinomial_without_replacement(const Weights& weights, int64_t samples, int64_t* out, const Target& noise, GeneratorImpl& generator);
 
 }  // namespace tn::rng
