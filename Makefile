@@ -10,6 +10,7 @@ BUILD := build/cmake/$(TAG)
 TREE := build/python
 DEMO := build/demo
 ORACLE := build/oracle
+UPSTREAM := $(shell sed -n 's/^version = "\(.*\)"/\1/p' upstream.toml)
 RUN := PYTHONPATH=$(TREE) $(BIN)/python
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -26,12 +27,12 @@ help:
 
 .PHONY: system system-test
 system:
-	@cmake/need.sh g++ cmake ninja-build pkg-config libhwy-dev libsleef-dev
+	@PYTHON='$(PYTHON)' cmake/need.sh g++ cmake ninja-build pkg-config python3-venv python3-dev libhwy-dev libsleef-dev
 system-test: system
 	@cmake/need.sh libgtest-dev
 
 # A virtual environment holds everything from PyPI; the groups are in pyproject.toml.
-$(VENV)/$(TAG).build: pyproject.toml
+$(VENV)/$(TAG).build: pyproject.toml | system
 	$(call say,setting up $(VENV) for the build)
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install -q 'pip>=25.1'
@@ -44,11 +45,11 @@ $(VENV)/$(TAG).test: $(VENV)/$(TAG).build
 $(VENV)/$(TAG).lint: $(VENV)/$(TAG).build
 	@$(BIN)/python -m pip install -q --group lint
 	@touch $@
-$(ORACLE)/$(TAG).done: pyproject.toml
-	$(call say,installing upstream's torch into $(ORACLE) as the other side of comparisons)
+$(ORACLE)/$(TAG).done: pyproject.toml upstream.toml | system
+	$(call say,installing upstream's torch $(UPSTREAM) into $(ORACLE) as the other side of comparisons)
 	@$(PYTHON) -m venv --clear $(ORACLE)
 	@$(ORACLE)/bin/python -m pip install -q 'pip>=25.1'
-	@$(ORACLE)/bin/python -m pip install -q --group oracle
+	@$(ORACLE)/bin/python -m pip install -q torch==$(UPSTREAM) --group oracle
 	@touch $@
 
 .PHONY: venv test-venv oracle
@@ -75,11 +76,11 @@ build: configure
 	@time nice -n 5 cmake --build $(BUILD) -j $(JOBS)
 	@$(BIN)/python cmake/slowest.py $(BUILD)
 
-## make wheel    pack dist/torchnative-*.whl (compiles nothing that `make build` has compiled)
+## make wheel    build, then pack dist/torchnative-*.whl
 .PHONY: wheel
-wheel: system venv
+wheel: build
 	$(call say,packing the wheel)
-	@rm -rf dist && $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
+	@rm -rf dist && CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
 	@ls -l dist
 
 ## make demo     wheel into a fresh environment, real sentences through a real checkpoint, compared with upstream's answers

@@ -1,7 +1,7 @@
 // Argument parsing for every Python-visible operator name: tables from codegen, one parser, upstream's errors.
 //
 // A name has signatures in upstream's order. The parser finds the first that fits, fills the operator's tagged arguments
-// (schema order, defaults in place) and enters the door. Tables are generated (generated/python/*.cpp).
+// (schema order, defaults in place) and enters the door. Tables are generated (generated/bindings/*.cpp).
 #pragma once
 #include <Python.h>
 
@@ -34,16 +34,18 @@ struct Param {
 };
 
 struct Signature {
-  const char* text;       // as error messages print it: "add(Tensor input, Tensor other, *, Number alpha=1, Tensor out=None)"
+  const char* text;       // as error messages print it: "(Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None)"
   const Param* params;    // for methods self is not among them
   const Arg* defaults;    // one for each schema argument of op
   uint8_t num_params;
   uint8_t num_positional;
   uint8_t num_args;       // of op
-  uint8_t num_outs;       // out= tensors of out_op; they follow op's arguments in out_op's schema
+  uint8_t num_outs;       // out= tensors of out_op
   uint16_t op;            // OpId
   uint16_t out_op;        // OpId of the out= form, or kNoOp
   uint8_t flags;
+  uint8_t num_out_args;      // of out_op
+  const int8_t* out_args;    // for each argument of out_op: op's argument with this index, or -1-k: the k-th out= tensor
 
   static constexpr uint16_t kNoOp = 0xffff;
   static constexpr uint8_t kDeprecated = 1;  // warns, as upstream's deprecated.yaml says
@@ -72,7 +74,7 @@ struct FunctionGroup {
   const char* where;        // "_VariableFunctions", "TensorBase", "_nn", "_linalg", "_fft", "_special", "_sparse", "_nested"
   PyMethodDef* methods;     // null-terminated; not const since CPython keeps the pointer
 };
-extern FunctionGroup function_groups[];  // ends with a null `where`
+extern const FunctionGroup* const function_group_shards[];  // null-terminated; each shard ends with a null `where`
 extern const ReturnType return_types[];
 extern const int num_return_types;
 

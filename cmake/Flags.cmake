@@ -23,7 +23,7 @@ endif()
 
 add_library(tn_flags INTERFACE)
 target_compile_options(tn_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Werror
+  -Wall -Wextra -Wpedantic $<$<BOOL:${TN_WERROR}>:-Werror>
   -ffunction-sections -fdata-sections
   # A fused multiply-add only where the source says so: else g++ contracts a*b+c in some SIMD targets and not in others.
   -ffp-contract=off)

@@ -42,8 +42,7 @@ if(TN_BINDINGS OR TN_GENERATED_BINDINGS)
     # Only the init function is seen from outside, so that the linker can drop what nothing reaches.
     "-Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/module.map"
     # libgcc_s is no part of what torch._C may ask of a system.
-    -static-libgcc
-    -Wl,-s)
+    -static-libgcc)
   set_target_properties(_C PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY "${TN_PYTHON_TREE}/torch"
     LINK_DEPENDS "${CMAKE_SOURCE_DIR}/cmake/module.map"

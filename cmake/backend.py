@@ -19,7 +19,7 @@ from pathlib import Path
 from scikit_build_core import build as _inner
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from codegen import upstream  # noqa: E402  (the source folder is not on the path of an isolated build)
+from codegen import upstream
 
 get_requires_for_build_sdist = _inner.get_requires_for_build_sdist
 get_requires_for_build_wheel = _inner.get_requires_for_build_wheel

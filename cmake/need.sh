@@ -1,6 +1,8 @@
 #!/bin/sh
 # need.sh PACKAGE... : makes sure that each Debian package's tool or header is there; installs what is missing if it can.
+# PYTHON names the interpreter that python3-venv and python3-dev are asked of.
 set -eu
+PYTHON=${PYTHON:-python3}
 
 present() {
   case $1 in
@@ -9,6 +11,8 @@ present() {
     ninja-build) command -v ninja ;;
     pkg-config) command -v pkg-config ;;
     qemu-user) command -v qemu-x86_64 ;;
+    python3-venv) "$PYTHON" -c 'import ensurepip, venv' ;;
+    python3-dev) test -f "$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ;;
     libhwy-dev) find /usr/include /usr/local/include -path '*/hwy/highway.h' | grep . ;;
     libsleef-dev) find /usr/include /usr/local/include -name sleef.h | grep . ;;
     libgtest-dev) find /usr/include /usr/local/include -path '*/gtest/gtest.h' | grep . ;;

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def last_build(log: Path) -> list[tuple[float, str]]:
-    """(seconds, output) of each entry since the log last went back in time: a build's entries are in order of their end."""
+    """(seconds, output) of each entry of the last build: within one, entries stand in the order of their end."""
     entries: list[tuple[float, str]] = []
     previous_end = 0
     for line in log.read_text(encoding="utf-8").splitlines()[1:]:

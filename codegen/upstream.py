@@ -49,7 +49,7 @@ INPUTS = (
 )
 
 # Raised when what this module writes beside upstream's files changes, so that old trees are laid anew.
-LAYOUT = 1
+LAYOUT = 2
 
 
 class UpstreamError(RuntimeError):
@@ -69,8 +69,8 @@ class Pin:
         return f"{version}+{self.label}"
 
 
-def read_pin(path: Path = PIN_FILE) -> Pin:
-    data = tomllib.loads(path.read_text(encoding="utf-8"))
+def read_pin() -> Pin:
+    data = tomllib.loads(PIN_FILE.read_text(encoding="utf-8"))
     wheel = data["wheel"]
     return Pin(
         version=data["version"],
@@ -151,9 +151,11 @@ def stage(into: Path, version: str | None = None) -> Path:
     if stamp.exists() and stamp.read_text() == mark:
         return into
     into.mkdir(parents=True, exist_ok=True)
-    for old in [*(into / package for package in PACKAGES), *into.glob("torch-*.dist-info")]:
-        if old.exists():
-            _remove_all_but_built(old)
+    for package in PACKAGES:
+        if (into / package).exists():
+            _remove_all_but_built(into / package)
+    for old in into.glob("torch-*.dist-info"):
+        shutil.rmtree(old)
     for folder, subfolders, names in os.walk(source):
         subfolders[:] = [name for name in subfolders if name != "__pycache__"]
         relative = Path(folder).relative_to(source)
@@ -266,11 +268,12 @@ def _write_dist_info(wheel: Path, tree: Path, version: str, local: str) -> None:
     (folder / "licenses").mkdir(parents=True)
     with zipfile.ZipFile(wheel) as archive:
         metadata = archive.read(_dist_info_member(archive, "METADATA")).decode("utf-8")
-        for name in ("entry_points.txt", "top_level.txt"):
-            (folder / name).write_bytes(archive.read(_dist_info_member(archive, name)))
+        (folder / "entry_points.txt").write_bytes(archive.read(_dist_info_member(archive, "entry_points.txt")))
         stem = _dist_info_member(archive, "METADATA").rsplit("/", 1)[0]
         (folder / "licenses" / "LICENSE").write_bytes(archive.read(f"{stem}/licenses/LICENSE"))
     (folder / "METADATA").write_text(_our_metadata(metadata, version, local), encoding="utf-8")
+    # Not every upstream wheel has it; without a RECORD it is all that tells which modules are torch's.
+    (folder / "top_level.txt").write_text("".join(f"{name}\n" for name in sorted(PACKAGES)), encoding="utf-8")
     (folder / "INSTALLER").write_text("torchnative\n", encoding="utf-8")
 
 
@@ -337,7 +340,7 @@ def _pin_text(pin: Pin) -> str:
         "# Local version label of what we install as torch; raised when a release repeats an upstream version.",
         f'label = "{pin.label}"',
         "",
-        "# One wheel serves every platform: they differ only in binaries and torch/version.py, and this is the smallest.",
+        "# One wheel serves all platforms: they differ only in binaries and torch/version.py; this is the smallest.",
         "[wheel]",
         f'platform = "{pin.platform}"',
         f'python = "{pin.python}"',

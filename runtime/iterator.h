@@ -7,6 +7,7 @@
 #include <span>
 
 #include "runtime/fwd.h"
+#include "runtime/shape.h"
 #include "runtime/slots.h"
 #include "runtime/tensor.h"
 #include "runtime/threads.h"
@@ -50,6 +51,9 @@ class TensorIterator {
   }
   // After the loop: writes results that were computed in a temporary dtype back to their tensors.
   void finish();
+  // What the rows see: the given tensor, or its converted copy. Undefined for numbers converted in place.
+  const Tensor& operand(int i) const { return working_[at(i)].defined() ? working_[at(i)] : tensors_[at(i)]; }
+  ScalarType dtype(int i) const { return dtypes_[at(i)]; }
 
   static constexpr int64_t kGrain = 32768;
 
@@ -57,9 +61,28 @@ class TensorIterator {
   template <class F>
   void serial(int64_t begin, int64_t end, F& f) const;
 
+  static constexpr size_t at(int i) { return static_cast<size_t>(i); }
+  void check_devices();
+  void infer_shape(const Options& options);
+  void infer_types(const Options& options);
+  void convert_inputs(const Options& options);
+  bool set_up_fast();
+  void set_up_strided();
+  void sort_dims(const int64_t* full_shape, int64_t* perm) const;
+  void coalesce();
+  Tensor& target(int i) { return working_[at(i)].defined() ? working_[at(i)] : tensors_[at(i)]; }
+  void make_output(int i, IntView sizes, const DimVector* strides);
+
   const OpInfo& op_;
   std::array<Tensor, kMaxOperands> tensors_;   // as given, or allocated
   std::array<Tensor, kMaxOperands> working_;   // cast copies, where needed
+  std::array<ScalarType, kMaxOperands> dtypes_{};
+  std::array<bool, kMaxOperands> resize_{};     // an output of another shape than the result's
+  std::array<bool, kMaxOperands> temporary_{};  // an output whose dtype isn't the result's: working_ is copied back
+  DimVector sizes_;                             // the broadcast shape
+  alignas(16) std::array<char, 16 * kMaxOperands> numbers_;  // converted 0-dim inputs
+  uint32_t inlined_ = 0;                        // which operands live in numbers_
+  bool same_shape_ = true;
   std::array<char*, kMaxOperands> data_{};
   std::array<std::array<int64_t, kMaxOperands>, kMaxDims> strides_;  // [dim][operand], bytes
   std::array<int64_t, kMaxDims> shape_;
@@ -73,11 +96,12 @@ class TensorIterator {
 
 template <class F>
 void TensorIterator::serial(int64_t begin, int64_t end, F& f) const {
+  if (begin >= end) return;
   std::array<char*, kMaxOperands> at;
   const int64_t* inner = strides_[0].data();
   if (dim_ <= 1) {
     for (int k = 0; k < num_operands_; ++k) at[k] = data_[k] + begin * (dim_ == 0 ? 0 : inner[k]);
-    if (end > begin) f(static_cast<char* const*>(at.data()), inner, end - begin);
+    f(static_cast<char* const*>(at.data()), inner, end - begin);
     return;
   }
   std::array<int64_t, kMaxDims> index;

@@ -2,7 +2,7 @@
 //
 // Three shapes of slot:
 //   PointwiseSlot  the arithmetic of rows; broadcast, promotion, strides and threads come from the iterator
-//   structured     two functions, `<op>_meta(Outputs&, args...)` and `<op>_cpu(args..., outs...)`
+//   structured     two functions, `<op>_meta(Outputs&, args...)`: shapes, and `<op>_cpu(Outputs&, args...)`: values
 //   raw            one function with the operator's whole signature
 #pragma once
 #include <array>

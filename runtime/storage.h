@@ -5,10 +5,16 @@
 
 #include "runtime/device.h"
 #include "runtime/intrusive.h"
+#include "runtime/memory.h"
 
 namespace tn {
 
 inline constexpr size_t kAlignment = 64;
+
+class StorageImpl;
+// Set by the bindings: called for a dying storage whose pyobj is set.
+using StorageHook = void (*)(StorageImpl& storage) noexcept;
+extern constinit StorageHook storage_pyobj_hook;
 
 // Releases borrowed memory: called once with the context given to Storage::borrow.
 using ReleaseFn = void (*)(void* context);
@@ -24,8 +30,8 @@ class StorageImpl : public RefCounted {
 
   // Reallocates, keeping the first bytes. RuntimeError when borrowed.
   void resize(size_t nbytes);
-  // Takes over another storage's memory, e.g. after moving to shared memory.
-  void swap_contents(StorageImpl& other) noexcept;
+  // Exchanges memory with another storage, e.g. after moving to shared memory. Inline data moves to the heap first.
+  void swap_contents(StorageImpl& other);
 
   // Python's object for this storage, or null. Owned by the bindings; see bindings/tensor.h for who keeps whom alive.
   void* pyobj = nullptr;
@@ -36,17 +42,21 @@ class StorageImpl : public RefCounted {
 
  private:
   friend class Storage;
-  StorageImpl() = default;
+  explicit StorageImpl(memory::Small kind) : block_kind_(kind) {}
   ~StorageImpl() = default;
 
   void* data_ = nullptr;
   size_t nbytes_ = 0;
-  size_t capacity_ = 0;
-  ReleaseFn release_ = nullptr;  // null: the memory is ours
+  size_t capacity_ = 0;           // bytes that are ours; 0 for borrowed memory
+  ReleaseFn release_ = nullptr;
   void* context_ = nullptr;
   Device device_;
   bool resizable_ = true;
-  bool inline_data_ = false;  // memory follows this object in the same block
+  bool inline_data_ = false;   // memory follows this object in the same block
+  memory::Small block_kind_;   // what this object's own block is
+
+  void move_out();
+  void release_data() noexcept;
 };
 
 class Storage {

@@ -63,6 +63,11 @@ class VersionCounter : public RefCounted {
 class AutogradMeta;
 void destroy_autograd_meta(AutogradMeta* meta) noexcept;
 
+class TensorImpl;
+// Set by the bindings: called for a dying tensor whose pyobj is set.
+using TensorHook = void (*)(TensorImpl& tensor) noexcept;
+extern constinit TensorHook tensor_pyobj_hook;
+
 class TensorImpl : public RefCounted {
  public:
   TensorImpl() = default;
@@ -103,6 +108,7 @@ class TensorImpl : public RefCounted {
   }
 
   // Geometry. Each recomputes numel and the contiguity flag. They don't touch the storage.
+  // Negative sizes, and more elements than fit int64, are a RuntimeError.
   void set_sizes_contiguous(IntView sizes, MemoryFormat format = MemoryFormat::Contiguous);
   void set_geometry(IntView sizes, IntView strides, int64_t offset);
   void set_storage(Storage s) { storage_ = std::move(s); }
@@ -272,7 +278,8 @@ Tensor wrapped_scalar(const Scalar& s, Device device = {});
 Tensor scalar_tensor(const Scalar& s, ScalarType dtype, Device device = {});
 
 // The keys of a plain tensor on a device (Dense, backend, autograd, in-place-or-view).
-KeySet keys_of_new(Device device, bool complex_or_not = false);
+// In inference mode without the autograd ones.
+KeySet keys_of_new(Device device);
 
 // Strides of a contiguous tensor in the format.
 void contiguous_strides(IntView sizes, int64_t* strides, MemoryFormat format = MemoryFormat::Contiguous);

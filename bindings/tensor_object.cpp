@@ -1,0 +1,233 @@
+// Life and death of the Python object of a tensor.
+#include <cstddef>
+#include <structmember.h>
+
+#include "bindings/tensor.h"
+#include "bindings/tensor_parts.h"
+#include "bindings/torch_function.h"
+
+namespace tn::py {
+
+PyTypeObject* tensor_class = nullptr;
+PyTypeObject* parameter_class = nullptr;
+
+namespace {
+
+// CPython 3.11 keeps an instance's attributes in an array that is allocated with the object: one word before the dict's, both
+// before the collector's header. Knowing it lets dead objects be reused together with their array, and lets the collector walk
+// attributes without building a dict. Other versions take the general road.
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+constexpr bool kInlineAttributes = true;
+struct AttributeArray {
+  uint8_t* base;
+  int used() const { return base[-2]; }
+  PyObject* at(int i) const { return reinterpret_cast<PyObject**>(base + sizeof(uint64_t))[base[-3 - i]]; }
+};
+AttributeArray array_of(PyObject* o) { return {reinterpret_cast<uint8_t**>(o)[-4]}; }
+PyObject* dict_of(PyObject* o) { return reinterpret_cast<PyObject**>(o)[-3]; }
+#else
+constexpr bool kInlineAttributes = false;
+#endif
+
+bool has_managed_dict(PyTypeObject* t) {
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+  return (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
+#else
+  (void)t;
+  return false;
+#endif
+}
+
+// Dead objects of exactly torch.Tensor, attributes unused, still holding their reference to the class.
+constexpr int kMaxFree = 256;
+PyObject* free_objects[kMaxFree];
+int num_free = 0;
+
+PyObject** weak_list(PyObject* o) {
+  const Py_ssize_t offset = Py_TYPE(o)->tp_weaklistoffset;
+  return offset > 0 ? reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset) : nullptr;
+}
+
+template <class F>
+int each_slot(PyObject* self, F&& visit) {
+  for (PyTypeObject* t = Py_TYPE(self); t && t != &tensor_base_type && Py_SIZE(t); t = t->tp_base) {
+    auto* member = reinterpret_cast<PyMemberDef*>(reinterpret_cast<char*>(t) + Py_TYPE(t)->tp_basicsize);
+    for (Py_ssize_t i = 0; i < Py_SIZE(t); ++i, ++member)
+      if (member->type == T_OBJECT_EX)
+        if (const int r = visit(reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + member->offset))) return r;
+  }
+  return 0;
+}
+
+// C++ holds the tensor too, so Python's collector can't see all owners.
+bool held_elsewhere(const TensorObject* self) { return self->impl && (self->impl->owns_pyobj || self->impl->use_count() > 1); }
+
+int visit_attributes(PyObject* self, visitproc visit, void* arg) {
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+  if (has_managed_dict(Py_TYPE(self))) {
+    Py_VISIT(dict_of(self));
+    if (const AttributeArray a = array_of(self); a.base)
+      for (int i = 0; i < a.used(); ++i) Py_VISIT(a.at(i));
+    return 0;
+  }
+#endif
+  if (Py_TYPE(self)->tp_dictoffset != 0) {
+    PyObject** const dict = _PyObject_GetDictPtr(self);
+    if (dict) Py_VISIT(*dict);
+  }
+  return 0;
+}
+
+int visit_base(TensorObject* self, visitproc visit, void* arg) {
+  Py_VISIT(self->backward_hooks);
+  Py_VISIT(self->post_accumulate_grad_hooks);
+  return 0;
+}
+
+int class_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  auto* const t = reinterpret_cast<TensorObject*>(self);
+  if (held_elsewhere(t)) return 0;
+  if (const int r = visit_attributes(self, visit, arg)) return r;
+  if (const int r = each_slot(self, [&](PyObject** slot) {
+        Py_VISIT(*slot);
+        return 0;
+      }))
+    return r;
+  return visit_base(t, visit, arg);
+}
+
+void drop_impl(TensorObject* self) {
+  TensorImpl* const impl = std::exchange(self->impl, nullptr);
+  if (!impl) return;
+  const bool owned_by_us = !impl->owns_pyobj;
+  impl->pyobj = nullptr;
+  impl->owns_pyobj = false;
+  if (owned_by_us && impl->drop()) TensorImpl::destroy(impl);
+}
+
+int class_clear(PyObject* self) {
+  auto* const t = reinterpret_cast<TensorObject*>(self);
+  // The dealloc decides about the tensor itself: another reference may have come since.
+  if (held_elsewhere(t)) return 0;
+  Py_CLEAR(t->backward_hooks);
+  Py_CLEAR(t->post_accumulate_grad_hooks);
+  each_slot(self, [](PyObject** slot) {
+    Py_CLEAR(*slot);
+    return 0;
+  });
+  if (Py_TYPE(self)->tp_dictoffset != 0)
+    if (PyObject** const dict = _PyObject_GetDictPtr(self)) Py_CLEAR(*dict);
+  return 0;
+}
+
+// C++ still needs the tensor: its header takes the object over. True if it did.
+bool hand_over(PyObject* self) {
+  auto* const t = reinterpret_cast<TensorObject*>(self);
+  TensorImpl* const impl = t->impl;
+  if (!impl || impl->owns_pyobj || impl->use_count() <= 1) return false;
+  Py_SET_REFCNT(self, 1);
+  impl->owns_pyobj = true;
+  if (impl->drop()) TensorImpl::destroy(impl);  // the other owner left meanwhile
+  return true;
+}
+
+bool try_recycle(PyObject* self) {
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+  if (Py_TYPE(self) != tensor_class || num_free == kMaxFree || !has_managed_dict(tensor_class)) return false;
+  const AttributeArray a = array_of(self);
+  if (dict_of(self) || !a.base || a.used() != 0) return false;
+  free_objects[num_free++] = self;
+  return true;
+#else
+  (void)self;
+  return false;
+#endif
+}
+
+void class_dealloc(PyObject* self) {
+  if (hand_over(self)) return;
+  PyTypeObject* const type = Py_TYPE(self);
+  auto* const t = reinterpret_cast<TensorObject*>(self);
+  if (type->tp_finalize) {
+    if (PyObject_CallFinalizerFromDealloc(self) < 0) return;  // came back to life
+    if (hand_over(self)) return;
+  }
+  PyObject_GC_UnTrack(self);
+  if (PyObject** const weak = weak_list(self); weak && *weak) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(t->backward_hooks);
+  Py_CLEAR(t->post_accumulate_grad_hooks);
+  drop_impl(t);
+  if (try_recycle(self)) return;
+  each_slot(self, [](PyObject** slot) {
+    Py_CLEAR(*slot);
+    return 0;
+  });
+  if (type->tp_dictoffset != 0)
+    if (PyObject** const dict = _PyObject_GetDictPtr(self)) Py_CLEAR(*dict);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+// Called by a dying header that keeps its object.
+void release_object(TensorImpl& impl) noexcept {
+  auto* const self = static_cast<PyObject*>(impl.pyobj);
+  impl.pyobj = nullptr;
+  impl.owns_pyobj = false;
+  if (!self || !Py_IsInitialized()) return;
+  const GilAcquire gil;
+  reinterpret_cast<TensorObject*>(self)->impl = nullptr;
+  Py_DECREF(self);
+}
+
+PyObject* allocate(PyTypeObject* cls) {
+  if (cls == tensor_class && num_free > 0) {
+    PyObject* const o = free_objects[--num_free];
+    Py_SET_REFCNT(o, 1);
+    PyObject_GC_Track(o);
+    return o;
+  }
+  return cls->tp_alloc(cls, 0);
+}
+
+}  // namespace
+
+PyObject* wrap_as(PyTypeObject* cls, Tensor t) {
+  PyObject* const o = allocate(cls);
+  if (!o) throw PythonError();
+  auto* const self = reinterpret_cast<TensorObject*>(o);
+  self->impl = t.release();
+  self->impl->pyobj = o;
+  self->impl->owns_pyobj = false;
+  return o;
+}
+
+PyObject* wrap(Tensor t) {
+  TensorImpl* const impl = t.impl();
+  if (!impl) Py_RETURN_NONE;
+  if (auto* const known = static_cast<PyObject*>(impl->pyobj)) {
+    if (!impl->owns_pyobj) return Py_NewRef(known);
+    impl->owns_pyobj = false;  // the header's reference to the object becomes the caller's,
+    t.release();               // and ours to the header the object's
+    return known;
+  }
+  if (__builtin_expect(tensor_class == nullptr, 0)) fail(ErrorKind::Runtime, "torch.Tensor is not defined yet");
+  return wrap_as(tensor_class, std::move(t));
+}
+
+PyObject* wrap_list(TensorList list) {
+  const PyRef tuple = PyRef::check(PyTuple_New(list.ssize()));
+  for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), wrap(list[i]));
+  return PyRef(tuple).release();
+}
+
+int tensor_base_traverse(PyObject* self, visitproc visit, void* arg) { return visit_base(reinterpret_cast<TensorObject*>(self), visit, arg); }
+
+void adopt_class(PyTypeObject* cls) {
+  cls->tp_dealloc = class_dealloc;
+  cls->tp_traverse = class_traverse;
+  cls->tp_clear = class_clear;
+  release_pyobj = release_object;
+}
+
+}  // namespace tn::py

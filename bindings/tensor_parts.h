@@ -1,0 +1,22 @@
+// What the files that make up TensorBase give each other.
+#pragma once
+#include <Python.h>
+
+namespace tn::py {
+
+int tensor_base_traverse(PyObject* self, visitproc visit, void* arg);
+// Gives a new Python class of tensors our dealloc, traverse and clear.
+void adopt_class(PyTypeObject* cls);
+
+extern PyGetSetDef tensor_properties[];
+extern PyMethodDef tensor_hand_methods[];   // tensor_methods.cpp
+extern PyMethodDef tensor_number_methods[]; // tensor_numbers.cpp
+extern PyMethodDef tensor_convert_methods[];
+extern PyMethodDef tensor_construct_methods[];
+
+template <class F>
+constexpr PyCFunction as_method(F f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+}  // namespace tn::py

@@ -1,0 +1,63 @@
+#include "kernels/common/halves.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/common/halves.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "kernels/common/hwy-compat-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tn::HWY_NAMESPACE {
+
+void WidenBF16(const uint16_t* from, float* to, size_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(FromBF16(d, hn::LoadU(d16, from + i)), d, to + i);
+  for (; i < n; ++i) to[i] = f32_from(BFloat16{from[i]});
+}
+void WidenF16(const uint16_t* from, float* to, size_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(FromF16(d, hn::LoadU(d16, from + i)), d, to + i);
+  for (; i < n; ++i) to[i] = f32_from(Half{from[i]});
+}
+void ShortenBF16(const float* from, uint16_t* to, size_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(ToBF16(d, hn::LoadU(d, from + i)), d16, to + i);
+  for (; i < n; ++i) to[i] = bf16_from(from[i]).bits;
+}
+void ShortenF16(const float* from, uint16_t* to, size_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(ToF16(d, hn::LoadU(d, from + i)), d16, to + i);
+  for (; i < n; ++i) to[i] = f16_from(from[i]).bits;
+}
+
+}  // namespace tn::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tn {
+HWY_EXPORT(WidenBF16);
+HWY_EXPORT(WidenF16);
+HWY_EXPORT(ShortenBF16);
+HWY_EXPORT(ShortenF16);
+
+void widen(ScalarType dtype, const uint16_t* from, float* to, size_t n) {
+  if (dtype == ScalarType::BFloat16) HWY_DYNAMIC_DISPATCH(WidenBF16)(from, to, n);
+  else HWY_DYNAMIC_DISPATCH(WidenF16)(from, to, n);
+}
+void shorten(ScalarType dtype, const float* from, uint16_t* to, size_t n) {
+  if (dtype == ScalarType::BFloat16) HWY_DYNAMIC_DISPATCH(ShortenBF16)(from, to, n);
+  else HWY_DYNAMIC_DISPATCH(ShortenF16)(from, to, n);
+}
+}  // namespace tn
+#endif

@@ -1,0 +1,126 @@
+// Elements of a random fill: how a dtype stores a drawn number. Conversions are those of upstream's C++ casts on x86.
+#pragma once
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <type_traits>
+
+#include "runtime/dtype.h"
+
+namespace tn::rng {
+
+// Rounds to nearest even.
+inline BFloat16 to_bfloat16(float v) {
+  const auto bits = std::bit_cast<uint32_t>(v);
+  if (v != v) return {0x7fc0};
+  return {static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+inline float to_float(BFloat16 v) { return std::bit_cast<float>(static_cast<uint32_t>(v.bits) << 16); }
+
+// Rounds to nearest even; the additions let the hardware round at the right bit.
+inline Half to_half(float v) {
+  const auto bits = std::bit_cast<uint32_t>(v);
+  const uint32_t sign = bits >> 16 & 0x8000, doubled = bits << 1;
+  uint32_t bias = doubled & 0xff000000;
+  if (bias < 0x71000000) bias = 0x71000000;
+  float base = std::fabs(v) * 0x1p112f * 0x1p-110f;
+  base += std::bit_cast<float>((bias >> 1) + 0x07800000);
+  const auto rounded = std::bit_cast<uint32_t>(base);
+  const uint32_t magnitude = (rounded >> 13 & 0x7c00) + (rounded & 0x0fff);
+  return {static_cast<uint16_t>(sign | (doubled > 0xff000000 ? 0x7e00 : magnitude))};
+}
+inline float to_float(Half v) {
+  const uint32_t w = static_cast<uint32_t>(v.bits) << 16, sign = w & 0x80000000, doubled = w + w;
+  const float normal = std::bit_cast<float>((doubled >> 4) + (0xe0u << 23)) * 0x1p-112f;
+  const float subnormal = std::bit_cast<float>(doubled >> 17 | 126u << 23) - 0.5f;
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(doubled < 1u << 27 ? subnormal : normal));
+}
+inline float to_float(float v) { return v; }
+inline double to_float(double v) { return v; }
+
+template <class T>
+inline constexpr bool is_reduced = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <class T>
+inline constexpr bool is_float = std::is_floating_point_v<T> || is_reduced<T>;
+// The type in which upstream computes for T.
+template <class T>
+using Opmath = std::conditional_t<is_reduced<T>, float, T>;
+// Significand bits with the hidden one.
+template <class T>
+inline constexpr int kDigits = std::is_same_v<T, Half> ? 11 : std::is_same_v<T, BFloat16> ? 8 : std::numeric_limits<T>::digits;
+// The largest finite value.
+template <class T>
+inline constexpr double kLargest = std::is_same_v<T, Half> ? 65504.0 : std::is_same_v<T, BFloat16> ? 0x1.fep127 : static_cast<double>(std::numeric_limits<Opmath<T>>::max());
+
+// A number as an element of type T. Out-of-range reals become what x86's conversion instruction leaves.
+template <class T, class From>
+inline T element(From v) {
+  if constexpr (std::is_same_v<T, Half>) {
+    return to_half(static_cast<float>(v));
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return to_bfloat16(static_cast<float>(v));
+  } else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<From> && !std::is_same_v<T, bool>) {
+    using Wide = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+    constexpr double limit = sizeof(T) == 8 ? 0x1p63 : 0x1p31;
+    const bool fits = v >= -limit && v < limit;
+    return static_cast<T>(fits ? static_cast<Wide>(v) : std::numeric_limits<Wide>::min());
+  } else {
+    return static_cast<T>(v);
+  }
+}
+
+// The C++ type's name, which some of upstream's messages print in the place of a dtype.
+constexpr std::string_view type_meta_name(ScalarType t) {
+  switch (t) {
+    case ScalarType::Byte: return "unsigned char";
+    case ScalarType::Char: return "signed char";
+    case ScalarType::Short: return "short int";
+    case ScalarType::Int: return "int";
+    case ScalarType::Long: return "long int";
+    case ScalarType::Half: return "c10::Half";
+    case ScalarType::Float: return "float";
+    case ScalarType::Double: return "double";
+    case ScalarType::Bool: return "bool";
+    case ScalarType::BFloat16: return "c10::BFloat16";
+    case ScalarType::UInt16: return "short unsigned int";
+    case ScalarType::UInt32: return "unsigned int";
+    case ScalarType::UInt64: return "long unsigned int";
+    case ScalarType::ComplexFloat: return "c10::complex<float>";
+    case ScalarType::ComplexDouble: return "c10::complex<double>";
+    default: return "unknown";
+  }
+}
+
+// Calls f(T{}) with the C++ type of a dtype; false when the dtype is in none of the groups asked for.
+enum Group : unsigned { kFloats = 1, kReduced = 2, kInts = 4, kBool = 8, kUnsigned = 16 };
+template <unsigned groups, class F>
+bool with_type(ScalarType t, F&& f) {
+  if constexpr (groups & kFloats) {
+    if (t == ScalarType::Float) return f(float{}), true;
+    if (t == ScalarType::Double) return f(double{}), true;
+  }
+  if constexpr (groups & kReduced) {
+    if (t == ScalarType::Half) return f(Half{}), true;
+    if (t == ScalarType::BFloat16) return f(BFloat16{}), true;
+  }
+  if constexpr (groups & kInts) {
+    if (t == ScalarType::Byte) return f(uint8_t{}), true;
+    if (t == ScalarType::Char) return f(int8_t{}), true;
+    if (t == ScalarType::Short) return f(int16_t{}), true;
+    if (t == ScalarType::Int) return f(int32_t{}), true;
+    if (t == ScalarType::Long) return f(int64_t{}), true;
+  }
+  if constexpr (groups & kBool) {
+    if (t == ScalarType::Bool) return f(bool{}), true;
+  }
+  if constexpr (groups & kUnsigned) {
+    if (t == ScalarType::UInt16) return f(uint16_t{}), true;
+    if (t == ScalarType::UInt32) return f(uint32_t{}), true;
+    if (t == ScalarType::UInt64) return f(uint64_t{}), true;
+  }
+  return false;
+}
+
+}  // namespace tn::rng

@@ -1,0 +1,27 @@
+// The operator table's storage, for generated code and the door.
+#pragma once
+#include "generated/op_ids.h"
+#include "runtime/door.h"
+
+namespace tn {
+
+extern constinit const OpInfo op_infos[kNumNativeOps];
+extern constinit OpRow op_rows[kNumNativeOps];
+
+// One typed kernel of the generated tables.
+struct KernelRow {
+  enum Kind : uint8_t {
+    kEnd,
+    kBackend,         // CPU only
+    kBackendAndMeta,  // CPU and Meta
+    kImplicit,        // composite: every backend and autograd
+    kTracked,         // version bumps and views, at ADInplaceOrView
+  };
+  uint16_t op;
+  Kind kind;
+  AnyFn fn;
+  const Adapter* adapter;
+};
+extern const KernelRow* const kernel_tables[];
+
+}  // namespace tn
