@@ -68,9 +68,4 @@ inline Tensor call_empty(IntView sizes, ScalarType dtype, Device device) {
   return call_op(op, sizes, std::optional(dtype), std::optional<Layout>(), std::optional(device), std::optional<bool>(),
                  std::optional<MemoryFormat>());
 }
-inline void call_requires_grad(const Tensor& self, bool on) {
-  static OpRow& op = required_op("aten::requires_grad_", "");
-  call_op(op, self, on);
-}
-
 }  // namespace tn::py
