@@ -160,7 +160,6 @@ int accept_tensors(const Param& param, PyObject* obj, int position, Parsed& p, A
     if (is_exact_tensor(item)) {
       data[i] = impl_of(item);
       if (data[i]->numel() >= kLargeNumel) p.large = true;
-    } else if (item == Py_None && param.type == ParamType::OptionalTensorList) {
     } else if (overrides(item)) {
       p.overloaded.add(item);
       if (is_tensor(item)) data[i] = impl_of(item);

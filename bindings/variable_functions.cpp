@@ -25,12 +25,12 @@ PyObject* get_device(PyObject*, Parsed& p, int) {
 }
 PyObject* numel(PyObject*, Parsed& p, int) { return PyLong_FromLongLong(p.arg(0).tensor().numel()); }
 
-constexpr Param kAsTuple[] = {{"input", T::Tensor, 0, 0, 0}, {"as_tuple", T::Bool, Param::kKeywordOnly, 1, 0}};
-constexpr Param kWithOut[] = {{"input", T::Tensor, 0, 0, 0},
-                              {"out", T::Tensor, Param::kKeywordOnly | Param::kHasDefault | Param::kAllowNone, 2, 0}};
-constexpr Signature kNonzeroSignatures[] = {form("(Tensor input, *, bool as_tuple)", kAsTuple, 2, 1, kDefaults, 3),
-                                            form("(Tensor input, *, Tensor out = None)", kWithOut, 2, 1, kDefaults, 3)};
-constexpr Function kNonzero{"nonzero", kNonzeroSignatures, 2, false, -1, "torch"};
+constexpr Param kNonzeroParams[] = {{"input", T::Tensor, 0, 0, 0},
+                                    {"as_tuple", T::Bool, Param::kKeywordOnly | Param::kHasDefault, 1, 0},
+                                    {"out", T::Tensor, Param::kKeywordOnly | Param::kHasDefault | Param::kAllowNone, 2, 0}};
+constexpr Signature kNonzeroSignatures[] = {
+    form("(Tensor input, *, bool as_tuple = False, Tensor out = None)", kNonzeroParams, 3, 1, kDefaults, 3)};
+constexpr Function kNonzero{"nonzero", kNonzeroSignatures, 1, false, -1, "torch"};
 
 PyObject* nonzero(PyObject*, Parsed& p, int) {
   const Arg args[] = {p.arg(0), p.arg(2)};
