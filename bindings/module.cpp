@@ -3,11 +3,14 @@
 #include <string>
 
 #include "bindings/convert.h"
+#include "bindings/fx/node.h"
 #include "bindings/grad_mode.h"
+#include "bindings/library.h"
 #include "bindings/names/names.h"
 #include "bindings/objects.h"
 #include "bindings/parser.h"
 #include "bindings/py.h"
+#include "bindings/schema.h"
 #include "bindings/tensor.h"
 #include "bindings/tensor_parts.h"
 #include "bindings/torch_function.h"
@@ -70,7 +73,7 @@ bool bind_variable_functions(PyObject* module) {
          PyModule_AddObjectRef(module, "_VariableFunctions", instance.get()) == 0;
 }
 
-bool bind_operators(PyObject* module) {
+bool bind_operator_functions(PyObject* module) {
   for (const FunctionGroup* const* shard = function_group_shards; *shard; ++shard)
     for (const FunctionGroup* g = *shard; g->where; ++g)
       if (std::strcmp(g->where, "TensorBase") != 0 && std::strcmp(g->where, "_VariableFunctions") != 0 &&
@@ -81,9 +84,15 @@ bool bind_operators(PyObject* module) {
 
 bool fill(PyObject* module) {
   init_core();
+  const auto bind_schemas = [&] {  // these throw
+    bind_jit_types(module);
+    bind_schema(module);
+    return true;
+  };
   // Upstream adds _functions in _initExtension; torch.autograd may be imported before that one is through.
   return install_names(module) && install_submodule("_functions") && bind_errors(module) && bind_torch_function(module) && bind_objects(module) && bind_tensor(module) &&
-         bind_return_types(module) && bind_operators(module) && bind_grad_mode(module);
+         bind_return_types(module) && bind_operator_functions(module) && bind_grad_mode(module) &&
+         bind_schemas() && bind_library(module) && install_fx(module);
 }
 
 }  // namespace
