@@ -74,11 +74,7 @@ TN_BF16_PAIRS void dot_tile(int64_t k, const BFloat16* a, int64_t a_stride, cons
   for (; p + 2 * kLanes <= k; p += 2 * kLanes) {
     __m512bh right[kCols];
 #pragma GCC unroll 8
-    for (int j = 0; j < kCols; ++j) {
-      right[j] = (__m512bh)_mm512_loadu_si512(b + j * b_stride + p);
-      // The columns that come next: one row alone is bound by memory, and the streams are too short for the hardware.
-      if constexpr (kRows == 1 && kCols > 1) _mm_prefetch(b + (j + kCols) * b_stride + p, _MM_HINT_T0);
-    }
+    for (int j = 0; j < kCols; ++j) right[j] = (__m512bh)_mm512_loadu_si512(b + j * b_stride + p);
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       const auto left = (__m512bh)_mm512_loadu_si512(a + i * a_stride + p);
@@ -142,12 +138,12 @@ Kernel find(int64_t rows, int64_t vecs, bool by_rows) {
 }
 
 void dots(int64_t rows, int64_t cols, int64_t k, const BFloat16* a, int64_t a_stride, const BFloat16* b,
-          int64_t b_stride, float* c, int64_t c_stride) {
+          int64_t b_stride, float* c, int64_t c_stride, bool stream) {
   static constexpr auto kOne = dot_tiles<1>(std::make_index_sequence<kMaxWideRows>());
   static constexpr auto kFour = dot_tiles<4>(std::make_index_sequence<kMaxWideRows>());
   const int64_t panels = (rows + kMaxWideRows - 1) / kMaxWideRows;
   for (int64_t j = 0; j < cols;) {
-    const int64_t take_cols = cols - j >= 8 && rows == 1 ? 8 : cols - j >= 4 ? 4 : 1;
+    const int64_t take_cols = stream ? 1 : cols - j >= 8 && rows == 1 ? 8 : cols - j >= 4 ? 4 : 1;
     for (int64_t i = 0, panel = 0; i < rows; ++panel) {
       const int64_t take = (rows - i + panels - panel - 1) / (panels - panel);
       const auto row = static_cast<size_t>(take - 1);
@@ -164,7 +160,7 @@ void dots(int64_t rows, int64_t cols, int64_t k, const BFloat16* a, int64_t a_st
 bool available() { return false; }
 void disable_for_test(bool) {}
 Kernel find(int64_t, int64_t, bool) { return nullptr; }
-void dots(int64_t, int64_t, int64_t, const BFloat16*, int64_t, const BFloat16*, int64_t, float*, int64_t) {}
+void dots(int64_t, int64_t, int64_t, const BFloat16*, int64_t, const BFloat16*, int64_t, float*, int64_t, bool) {}
 
 #endif
 

@@ -26,7 +26,8 @@ using Kernel = void (*)(int64_t pairs, const void* a, int64_t a_stride, const ui
 Kernel find(int64_t rows, int64_t vecs, bool by_rows);
 
 // c[i * c_stride + j] = sum of a[i * a_stride + p] b[j * b_stride + p] for rows x cols dot products of length k.
+// stream: one column after the other, for B that comes from memory.
 void dots(int64_t rows, int64_t cols, int64_t k, const BFloat16* a, int64_t a_stride, const BFloat16* b,
-          int64_t b_stride, float* c, int64_t c_stride);
+          int64_t b_stride, float* c, int64_t c_stride, bool stream);
 
 }  // namespace tn::bf16_pairs

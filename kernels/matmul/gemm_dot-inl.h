@@ -10,7 +10,6 @@
 
 #include <cstdint>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "kernels/common/hwy-compat-inl.h"
 #include "kernels/matmul/gemm_micro-inl.h"
@@ -42,11 +41,7 @@ void DotTile(int64_t k, const T* a, int64_t a_stride, const S* b, int64_t b_stri
   for (; p + kN <= k; p += kN) {
     V right[kCols];
 #pragma GCC unroll 8
-    for (int j = 0; j < kCols; ++j) {
-      right[j] = LoadAs(d, b + j * b_stride + p);
-      // The columns that come next: one row alone is bound by memory, and the streams are too short for the hardware.
-      if constexpr (kRows == 1 && kCols > 1) hwy::Prefetch(b + (j + kCols) * b_stride + p);
-    }
+    for (int j = 0; j < kCols; ++j) right[j] = LoadAs(d, b + j * b_stride + p);
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       const V left = hn::LoadU(d, a + i * a_stride + p);
@@ -93,10 +88,11 @@ T LongDot(int64_t k, const T* a, const T* b) {
   return SumLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
 }
 
-// rows x cols of dot products. One row takes eight columns at a time: enough loads in flight to fill the memory bus.
+// rows x cols of dot products. One row takes eight columns at a time, which share its loads; or, to stream B from memory,
+// one after another, since the hardware's prefetchers then see a single run of addresses.
 template <class T, class S>
 void DotBlock(int64_t rows, int64_t cols, int64_t k, const T* a, int64_t a_stride, const S* b, int64_t b_stride, T* out,
-              int64_t out_stride) {
+              int64_t out_stride, bool stream) {
   using Kernel = void (*)(int64_t, const T*, int64_t, const S*, int64_t, T*, int64_t);
   constexpr auto kTables = []<size_t... i>(std::index_sequence<i...>) {
     return std::array<std::array<Kernel, kMaxDotRows>, 2>{{{DotTile<T, S, static_cast<int>(i + 1), 1>...},
@@ -104,7 +100,7 @@ void DotBlock(int64_t rows, int64_t cols, int64_t k, const T* a, int64_t a_strid
   }(std::make_index_sequence<kMaxDotRows>());
   const int64_t panels = (rows + kMaxDotRows - 1) / kMaxDotRows;
   for (int64_t j = 0; j < cols;) {
-    const int64_t wide = cols - j >= 8 && rows == 1 ? 8 : cols - j >= 4 ? 4 : 1;
+    const int64_t wide = stream ? 1 : cols - j >= 8 && rows == 1 ? 8 : cols - j >= 4 ? 4 : 1;
     for (int64_t i = 0, panel = 0; i < rows; ++panel) {
       const int64_t take = (rows - i + panels - panel - 1) / (panels - panel);
       const Kernel kernel = wide == 8 ? DotTile<T, S, 1, 8> : kTables[wide == 4][static_cast<size_t>(take - 1)];

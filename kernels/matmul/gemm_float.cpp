@@ -129,6 +129,8 @@ void BlockTile(const Product<T, S>& x, int64_t i0, int64_t i1, int64_t j0, int64
 
 inline constexpr int64_t kMaxDotProductRows = 24;
 inline constexpr int64_t kDotCols = 64;
+// From this size on B is taken to come from memory. Columns longer than a page are a stream each, and best taken together.
+inline constexpr int64_t kStreamBytes = int64_t{1} << 23, kPageBytes = 4096;
 
 // All rows of A with adjacent elements of type T: A itself, or a copy that lives until this thread's next product.
 template <class R, class T, class S>
@@ -156,12 +158,14 @@ const R* ContiguousRows(const Product<T, S>& x, int64_t* stride) {
 template <class R, class T, class S>
 void DotCols(const Product<T, S>& x, const R* a, int64_t a_stride, int64_t j0, int64_t j1) {
   alignas(64) T tile[kMaxDotProductRows * kDotCols];
+  const int64_t column = x.k * static_cast<int64_t>(sizeof(S));
+  const bool stream = x.m == 1 && column < kPageBytes && x.n * column >= kStreamBytes;
   for (int64_t j = j0; j < j1; j += kDotCols) {
     const int64_t cols = std::min(kDotCols, j1 - j);
     if constexpr (std::is_same_v<R, BFloat16>) {
-      bf16_pairs::dots(x.m, cols, x.k, a, a_stride, x.b + j * x.b_cs, x.b_cs, tile, kDotCols);
+      bf16_pairs::dots(x.m, cols, x.k, a, a_stride, x.b + j * x.b_cs, x.b_cs, tile, kDotCols, stream);
     } else {
-      DotBlock(x.m, cols, x.k, a, a_stride, x.b + j * x.b_cs, x.b_cs, tile, kDotCols);
+      DotBlock(x.m, cols, x.k, a, a_stride, x.b + j * x.b_cs, x.b_cs, tile, kDotCols, stream);
     }
     x.epilogue.Apply(tile, kDotCols, x.c + j * x.c_cs, x.c_rs, x.c_cs, 0, j, x.m, cols);
   }
