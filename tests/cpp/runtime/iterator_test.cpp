@@ -84,7 +84,7 @@ Tensor ones(IntView sizes, ScalarType t = F) {
 }
 Tensor strided(IntView sizes, IntView strides, ScalarType t = F) {
   Tensor o = empty_strided(sizes, strides, t);
-  if (!o.is_meta()) std::memset(o.storage()->data(), 0, o.storage()->nbytes());
+  if (o->raw_data()) std::memset(o.storage()->data(), 0, o.storage()->nbytes());
   return o;
 }
 Tensor view(const Tensor& t, IntView sizes, IntView strides, int64_t offset = 0) { return alias_with_geometry(t, sizes, strides, offset); }
