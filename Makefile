@@ -63,6 +63,7 @@ oracle: $(ORACLE)/$(TAG).done
 .PHONY: codegen
 codegen: venv
 	$(call say,generating from upstream's data and our claims)
+	@rm -f build/codegen.inputs
 	@$(BIN)/python -m codegen generate --out generated $(if $(TORCH_VERSION),--torch-version $(TORCH_VERSION))
 
 ## make build    compile torch._C into an importable tree: PYTHONPATH=build/python

@@ -258,7 +258,7 @@ int64_t Actuals::integer(size_t i, int64_t absent) const {
   const PyRef index = PyRef::check(PyNumber_Index(at[i]));
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-  if (overflow) fail(ErrorKind::Runtime, "Overflow when unpacking long long");
+  if (overflow) fail(ErrorKind::Value, "Overflow when unpacking long long");
   if (v == -1 && PyErr_Occurred()) throw PythonError();
   return v;
 }

@@ -35,9 +35,6 @@ PyObject* new_result_tuple(int return_type, int n);
 void set_result_item(PyObject* tuple, int i, PyObject* item);
 bool bind_return_types(PyObject* module);  // _C._return_types
 
-// requires_grad_ with upstream's check of the dtype.
-void set_requires_grad(PyObject* tensor, bool on);
-
 // One result of one operator by name, for hand-written methods. Throws if there is no such operator.
 Tensor call_tensor(OpRow& op, std::span<const Arg> args, bool release_gil = false);
 OpRow& required_op(const char* name, const char* overload);

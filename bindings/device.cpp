@@ -124,6 +124,13 @@ Device device_argument(PyObject* o) {
   return Device::parse({text, static_cast<size_t>(size)});
 }
 
+void initialize_device(Device d) {
+  const char* module = d.type == DeviceType::CUDA ? "torch.cuda" : d.type == DeviceType::XPU ? "torch.xpu" : d.type == DeviceType::MTIA ? "torch.mtia" : nullptr;
+  if (module == nullptr) return;
+  const PyRef owner = PyRef::check(PyImport_ImportModule(module));
+  PyRef::check(PyObject_CallMethod(owner.get(), "_lazy_init", nullptr));
+}
+
 bool bind_devices(PyObject* module) {
   device_type.tp_new = create;
   device_type.tp_repr = repr;

@@ -57,6 +57,8 @@ inline bool is_device(PyObject* o) { return Py_IS_TYPE(o, &device_type); }
 inline bool is_device_argument(PyObject* o) { return is_device(o) || PyUnicode_Check(o) || (PyLong_Check(o) && !PyBool_Check(o)); }
 // Its device; throws upstream's parsing errors.
 Device device_argument(PyObject* o);
+// What upstream does before it makes a tensor on a device: torch.cuda._lazy_init() for cuda, whose error is raised. No-op for cpu and meta.
+void initialize_device(Device d);
 
 // ---- torch.Size ------------------------------------------------------------------------------------------------------
 extern PyTypeObject size_type;

@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "bindings/parser.h"
@@ -14,6 +15,7 @@ namespace tn::py {
 
 inline constexpr int kMaxArgs = 48;
 inline constexpr int kMaxOuts = 8;
+inline constexpr int kMaxResults = 16;
 
 class Parsed {
  public:

@@ -7,17 +7,9 @@
 
 namespace tn::py {
 
-// The table's text without the name, with upstream's blanks around '='.
 std::string signature_text(const Signature& s) {
-  const char* open = std::strchr(s.text, '(');
-  std::string out;
-  bool quoted = false;
-  for (const char* c = open ? open : s.text; *c; ++c) {
-    if (*c == '"') quoted = !quoted;
-    if (*c == '=' && !quoted && c[-1] != ' ') out += " = ";
-    else if (!(*c == ' ' && !quoted && c > s.text && c[-1] == '=')) out += *c;
-  }
-  return out;
+  const char* const open = std::strchr(s.text, '(');
+  return open ? open : s.text;
 }
 
 namespace {

@@ -2,10 +2,13 @@
 #include "bindings/parser.h"
 
 #include <cstring>
+#include <new>
+#include <string>
 
 #include "bindings/convert.h"
 #include "bindings/parse.h"
 #include "bindings/tensor.h"
+#include "runtime/autograd_meta.h"
 #include "runtime/door.h"
 
 namespace tn::py {
@@ -124,6 +127,15 @@ PyObject* find_keyword(const PyCall& call, Py_ssize_t n, const char* name) {
   raise(PyExc_TypeError, "%s(): argument '%s' (position %zd) must be %s, not %s", f.name, param.name, position, want, Py_TYPE(obj)->tp_name);
 }
 
+// Self is the schema's first argument but for `where`, whose condition comes first.
+inline int self_index(const Signature& s) {
+  if (__builtin_expect(s.num_params == 0 || s.params[0].arg != 0, 1)) return 0;
+  int index = 0;
+  for (int i = 0; i < s.num_params; ++i)
+    if (s.params[i].arg == index) ++index, i = -1;
+  return index;
+}
+
 // Puts a parsed value where the signature says it goes.
 inline void place(Parsed& p, const Signature& s, const Param& param, const Arg& value) {
   if (param.arg >= 0) {
@@ -155,7 +167,7 @@ bool try_signature(const Function& f, const Signature& s, const PyCall& call, Pa
   if (s.num_args > 0) std::memcpy(static_cast<void*>(p.args()), s.defaults, sizeof(Arg) * s.num_args);
   if (f.method) {
     if (__builtin_expect(overrides(call.self), 0)) p.overloaded.add(call.self);
-    p.arg(s.self_arg) = Arg::of_impl(impl_of(call.self));
+    p.arg(self_index(s)) = Arg::of_impl(impl_of(call.self));
     p.large = impl_of(call.self)->numel() >= kLargeNumel;
   }
   Py_ssize_t position = 0, used_keywords = 0;
@@ -291,20 +303,46 @@ PyObject* results_to_python(const Function& f, const OpRow& row, Value* out) {
   return PyRef(owned).release();
 }
 
+// Results, made and destroyed only as many as the operator has.
+class Results {
+ public:
+  explicit Results(int n) : n_(n > 0 ? n : 1) {
+    for (int i = 0; i < n_; ++i) new (data() + i) Value();
+  }
+  ~Results() {
+    for (int i = 0; i < n_; ++i) data()[i].~Value();
+  }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+  Value* data() { return reinterpret_cast<Value*>(bytes_); }
+
+ private:
+  int n_;
+  alignas(Value) unsigned char bytes_[sizeof(Value) * kMaxResults];
+};
+
+// Python's code under the door takes the GIL back by itself; small work is not worth two switches.
+inline void enter(OpRow& op, std::span<const Arg> args, Value* out, bool release_gil) {
+  const GilRelease release(release_gil);
+  door::call_boxed(op, args, out);
+}
+
 PyObject* run(const Function& f, const Signature& s, const PyCall& call, Parsed& p) {
   OpRow& op = row(p.num_outs > 0 ? s.out_op : s.op);
-  size_t n = s.num_args;
-  for (int i = 0; i < p.num_outs; ++i) p.arg(static_cast<int>(n++)) = p.outs()[i];
-  const std::span<const Arg> args(p.args(), n);
-  Value out[kMaxOuts];
-  {
-    // A mode's Python code runs under the door; it takes the GIL back by itself, but small work is not worth two switches.
-    const GilRelease release(p.large);
-    door::call_boxed(op, args, out);
+  Results out(op.info->num_returns);
+  if (__builtin_expect(p.num_outs > 0, 0)) {
+    Arg args[kMaxArgs];
+    for (int i = 0; i < s.num_out_args; ++i) {
+      const int from = s.out_args[i];
+      args[i] = from >= 0 ? p.arg(from) : p.outs()[-1 - from];
+    }
+    enter(op, {args, s.num_out_args}, out.data(), p.large);
+  } else {
+    enter(op, {p.args(), s.num_args}, out.data(), p.large);
   }
   if (s.flags & Signature::kInplaceSelf) return Py_NewRef(call.self);
-  PyObject* const result = results_to_python(f, op, out);
-  if (p.requires_grad && result && is_tensor(result)) set_requires_grad(result, true);
+  PyObject* const result = results_to_python(f, op, out.data());
+  if (p.requires_grad && result && is_tensor(result)) set_requires_grad(tensor_of(result), true);
   return result;
 }
 

@@ -88,10 +88,10 @@ PyObject* get_filename(PyObject* self, PyObject*) {
 
 // ---- the legacy format: an optional count of elements, then the bytes, little-endian ------------------------------------------
 // A stream: a descriptor, or a Python object with write and readinto.
-class Stream {
+class ByteStream {
  public:
-  explicit Stream(int fd) : fd_(fd) {}
-  explicit Stream(PyObject* file) : file_(file) {}
+  explicit ByteStream(int fd) : fd_(fd) {}
+  explicit ByteStream(PyObject* file) : file_(file) {}
 
   void write(const char* data, size_t n) {
     while (n > 0) {
@@ -173,7 +173,7 @@ PyObject* write_file(PyObject* self, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OppO", &file, &real, &save_size, &element_size)) throw PythonError();
     StorageImpl& s = storage_of(self);
     const size_t size = element_size_argument(element_size, "_write_file");
-    Stream out = real ? Stream(descriptor_of(file, "_write_file")) : Stream(file);
+    ByteStream out = real ? ByteStream(descriptor_of(file, "_write_file")) : ByteStream(file);
     if (save_size) {
       int64_t count = static_cast<int64_t>(s.nbytes() / size);
       little_endian(reinterpret_cast<char*>(&count), sizeof count, sizeof count);
@@ -184,7 +184,7 @@ PyObject* write_file(PyObject* self, PyObject* args) {
   });
 }
 
-Storage read_storage(Stream& in, size_t element_size, StorageImpl* into) {
+Storage read_storage(ByteStream& in, size_t element_size, StorageImpl* into) {
   int64_t count = 0;
   in.read(reinterpret_cast<char*>(&count), sizeof count);
   little_endian(reinterpret_cast<char*>(&count), sizeof count, sizeof count);
@@ -200,7 +200,7 @@ Storage read_storage(Stream& in, size_t element_size, StorageImpl* into) {
 PyObject* new_with_file(PyObject*, PyObject* args) {
   return guarded([&] {
     TN_CHECK(PyTuple_GET_SIZE(args) == 2, "_new_with_file takes exactly two arguments");
-    Stream in(descriptor_of(PyTuple_GET_ITEM(args, 0), "_new_with_file"));
+    ByteStream in(descriptor_of(PyTuple_GET_ITEM(args, 0), "_new_with_file"));
     return storage_object(read_storage(in, element_size_argument(PyTuple_GET_ITEM(args, 1), "_new_with_file"), nullptr));
   });
 }
@@ -214,14 +214,14 @@ PyObject* set_from_file(PyObject* self, PyObject* args) {
     const size_t size = element_size_argument(element_size, "_set_from_file");
     if (!real) {
       TN_CHECK(offset == Py_None, "_set_from_file: offset is NYI for filelike objects");
-      Stream in(file);
+      ByteStream in(file);
       read_storage(in, size, &s);
       return Py_NewRef(self);
     }
     const int fd = descriptor_of(file, "_set_from_file");
     const off_t before = ::lseek(fd, 0, SEEK_CUR);
     if (offset != Py_None) ::lseek(fd, static_cast<off_t>(PyLong_AsLongLong(offset)), SEEK_SET);
-    Stream in(fd);
+    ByteStream in(fd);
     read_storage(in, size, &s);
     // Python's file object has its own idea of the position: move it there by its own means.
     const off_t after = ::lseek(fd, 0, SEEK_CUR);

@@ -1,6 +1,8 @@
 // Life and death of the Python object of a tensor.
-#include <cstddef>
+#include <Python.h>
 #include <structmember.h>
+
+#include <utility>
 
 #include "bindings/tensor.h"
 #include "bindings/tensor_parts.h"
@@ -17,7 +19,6 @@ namespace {
 // before the collector's header. Knowing it lets dead objects be reused together with their array, and lets the collector walk
 // attributes without building a dict. Other versions take the general road.
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-constexpr bool kInlineAttributes = true;
 struct AttributeArray {
   uint8_t* base;
   int used() const { return base[-2]; }
@@ -25,8 +26,6 @@ struct AttributeArray {
 };
 AttributeArray array_of(PyObject* o) { return {reinterpret_cast<uint8_t**>(o)[-4]}; }
 PyObject* dict_of(PyObject* o) { return reinterpret_cast<PyObject**>(o)[-3]; }
-#else
-constexpr bool kInlineAttributes = false;
 #endif
 
 bool has_managed_dict(PyTypeObject* t) {
@@ -227,7 +226,7 @@ void adopt_class(PyTypeObject* cls) {
   cls->tp_dealloc = class_dealloc;
   cls->tp_traverse = class_traverse;
   cls->tp_clear = class_clear;
-  release_pyobj = release_object;
+  tensor_pyobj_hook = release_object;
 }
 
 }  // namespace tn::py

@@ -8,9 +8,11 @@ int tensor_base_traverse(PyObject* self, visitproc visit, void* arg);
 // Gives a new Python class of tensors our dealloc, traverse and clear.
 void adopt_class(PyTypeObject* cls);
 
-extern PyGetSetDef tensor_properties[];
+extern PyGetSetDef tensor_properties[];  // tensor_properties.cpp
+void fill_properties();
 extern PyMethodDef tensor_hand_methods[];   // tensor_methods.cpp
-extern PyMethodDef tensor_number_methods[]; // tensor_numbers.cpp
+extern PyMethodDef tensor_number_methods[];  // tensor_numbers.cpp
+void fill_number_methods();
 extern PyMethodDef tensor_convert_methods[];
 extern PyMethodDef tensor_construct_methods[];
 

@@ -313,9 +313,15 @@ template <TorchFunctionState::Disabled kWhat>
 PyMethodDef disable_methods[] = {{"__enter__", disable_enter<kWhat>, METH_NOARGS, nullptr},
                                  {"__exit__", disable_exit, METH_VARARGS, nullptr},
                                  {nullptr, nullptr, 0, nullptr}};
+PyTypeObject new_type() {
+  PyTypeObject t{};
+  t.ob_base.ob_base.ob_refcnt = 1;
+  return t;
+}
 template <TorchFunctionState::Disabled kWhat>
 PyTypeObject* disable_type(const char* name) {
-  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  static PyTypeObject type;
+  type = new_type();
   type.tp_name = name;
   type.tp_basicsize = sizeof(DisableObject);
   type.tp_flags = Py_TPFLAGS_DEFAULT;

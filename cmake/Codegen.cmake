@@ -1,15 +1,30 @@
-# Runs the generator while configuring; it rewrites a file only when its bytes change, so an unrelated edit of a claim
-# recompiles nothing. A change of any of its inputs configures anew.
+# Runs the generator while configuring, when one of its inputs differs from those of its last run. It rewrites a file only
+# when its bytes change, so an unrelated edit of a claim recompiles nothing.
 
 set(TN_GENERATED "${CMAKE_SOURCE_DIR}/generated")
 if(TN_CODEGEN AND EXISTS "${CMAKE_SOURCE_DIR}/codegen/cli.py")
   file(GLOB_RECURSE inputs CONFIGURE_DEPENDS
-    "${CMAKE_SOURCE_DIR}/codegen/*.py" "${CMAKE_SOURCE_DIR}/codegen/*.yaml"
-    "${CMAKE_SOURCE_DIR}/templates/*.j2" "${CMAKE_SOURCE_DIR}/kernels/*.yaml")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${inputs} "${CMAKE_SOURCE_DIR}/upstream.toml")
-  execute_process(
-    COMMAND ${Python_EXECUTABLE} -m codegen generate --out "${TN_GENERATED}"
-    WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}" COMMAND_ERROR_IS_FATAL ANY)
+    "${CMAKE_SOURCE_DIR}/codegen/*.py" "${CMAKE_SOURCE_DIR}/codegen/*.yaml" "${CMAKE_SOURCE_DIR}/codegen/*.tsv"
+    "${CMAKE_SOURCE_DIR}/templates/*.j2" "${CMAKE_SOURCE_DIR}/kernels/*.yaml" "${CMAKE_SOURCE_DIR}/upstream.toml")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${inputs})
+  set(digest "")
+  foreach(input IN LISTS inputs)
+    file(SHA256 "${input}" hash)
+    string(APPEND digest "${hash} ${input}\n")
+  endforeach()
+  string(SHA256 digest "${digest}")
+  # Beside all build folders, since they share generated/; `make codegen` removes it.
+  set(stamp "${CMAKE_SOURCE_DIR}/build/codegen.inputs")
+  set(last "")
+  if(EXISTS "${stamp}" AND EXISTS "${TN_GENERATED}/sources.cmake" AND EXISTS "${TN_GENERATED}/manifest.json")
+    file(READ "${stamp}" last)
+  endif()
+  if(NOT digest STREQUAL last)
+    execute_process(
+      COMMAND ${Python_EXECUTABLE} -m codegen generate --out "${TN_GENERATED}"
+      WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}" COMMAND_ERROR_IS_FATAL ANY)
+    file(WRITE "${stamp}" "${digest}")
+  endif()
 endif()
 
 # generated/sources.cmake sets TN_GENERATED_SOURCES, paths relative to generated/; files under bindings/ include Python.h

@@ -233,6 +233,7 @@ size_t storage_bytes(IntView sizes, IntView strides, int64_t offset, size_t item
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == 0) return 0;
     int64_t reach = 0;
+    bad |= strides[d] < 0;  // upstream counts in unsigned numbers
     bad |= __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach);
     bad |= __builtin_add_overflow(last, reach, &last);
   }

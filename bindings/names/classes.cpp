@@ -165,18 +165,19 @@ PyObject* base_of(const ClassRow& row) {
 }
 
 PyTypeObject* make_plain_type(const ClassRow& row, PyObject* base) {
+  if (row.flags & kIsException) {
+    return reinterpret_cast<PyTypeObject*>(PyErr_NewException(row.spec_name, base, nullptr));
+  }
   PyType_Slot slots[3] = {};
   int count = 0;
   if (row.flags & kIsConstructible) {
     slots[count++] = {Py_tp_new, reinterpret_cast<void*>(inert_new)};
     slots[count++] = {Py_tp_init, reinterpret_cast<void*>(inert_init)};
-  } else if (!(row.flags & kIsException)) {
+  } else {
     slots[count++] = {Py_tp_new, reinterpret_cast<void*>(refuse_new)};
   }
   slots[count] = {0, nullptr};
-  // An exception keeps the layout of its base.
-  PyType_Spec spec = {row.spec_name, row.flags & kIsException ? 0 : static_cast<int>(sizeof(PyObject)), 0,
-                      Py_TPFLAGS_DEFAULT, slots};
+  PyType_Spec spec = {row.spec_name, sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, slots};
   if (row.flags & kIsBase) spec.flags |= Py_TPFLAGS_BASETYPE;
   return reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, base));
 }

@@ -115,6 +115,54 @@ PyObject* get_unwrapped(PyObject*, PyObject*) {
   return PyErr_Format(PyExc_RuntimeError, "No wrappers present!");
 }
 
+// Objects that belong to a thread, by name: Python's own per-thread dictionary frees them with the thread.
+PyObject* thread_objects() {
+  constexpr const char* kKey = "torch._C objects";
+  PyObject* state = PyThreadState_GetDict();
+  if (state == nullptr) return PyErr_Format(PyExc_RuntimeError, "no thread state");
+  PyObject* objects = PyDict_GetItemString(state, kKey);
+  if (objects != nullptr) return objects;
+  objects = PyDict_New();
+  if (objects == nullptr) return nullptr;
+  const int failed = PyDict_SetItemString(state, kKey, objects);
+  Py_DECREF(objects);
+  return failed ? nullptr : objects;
+}
+
+PyObject* stash_obj_in_tls(PyObject*, PyObject* args) {
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  if (!PyArg_ParseTuple(args, "UO", &key, &value)) return nullptr;
+  PyObject* objects = thread_objects();
+  if (objects == nullptr || PyDict_SetItem(objects, key, value)) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* get_obj_in_tls(PyObject*, PyObject* key) {
+  PyObject* objects = thread_objects();
+  if (objects == nullptr) return nullptr;
+  PyObject* value = PyDict_GetItemWithError(objects, key);
+  if (value != nullptr) return Py_NewRef(value);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  return PyErr_Format(PyExc_RuntimeError, "_get_obj_in_tls: expected a key of this thread, got %R", key);
+}
+
+PyObject* is_key_in_tls(PyObject*, PyObject* key) {
+  PyObject* objects = thread_objects();
+  const int found = objects == nullptr ? -1 : PyDict_Contains(objects, key);
+  return found < 0 ? nullptr : PyBool_FromLong(found);
+}
+
+PyObject* remove_obj_from_tls(PyObject*, PyObject* key) {
+  PyObject* objects = thread_objects();
+  if (objects == nullptr) return nullptr;
+  if (PyDict_DelItem(objects, key) != 0) {
+    if (!PyErr_ExceptionMatches(PyExc_KeyError)) return nullptr;
+    PyErr_Clear();
+  }
+  Py_RETURN_NONE;
+}
+
 PyObject* jit_emit_hooks(PyObject*, PyObject*) { return PyTuple_Pack(2, Py_None, Py_None); }
 
 PyMethodDef methods[] = {
@@ -130,6 +178,10 @@ PyMethodDef methods[] = {
     {"_c10d_init", c10d_init, METH_NOARGS, nullptr},
     {"_rpc_init", rpc_init, METH_NOARGS, nullptr},
     {"_dist_autograd_init", dist_autograd_init, METH_NOARGS, nullptr},
+    {"_stash_obj_in_tls", stash_obj_in_tls, METH_VARARGS, nullptr},
+    {"_get_obj_in_tls", get_obj_in_tls, METH_O, nullptr},
+    {"_is_key_in_tls", is_key_in_tls, METH_O, nullptr},
+    {"_remove_obj_from_tls", remove_obj_from_tls, METH_O, nullptr},
     {"_jit_get_emit_hooks", jit_emit_hooks, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

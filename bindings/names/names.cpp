@@ -6,13 +6,14 @@
 #include <string>
 
 #include "bindings/names/table.h"
+#include "bindings/py.h"
+#include "runtime/refuse.h"
 
 namespace tn::py {
 namespace names {
 namespace {
 
 PyObject* g_root = nullptr;           // torch._C, borrowed: the module outlives its names
-PyObject* g_refusal_type = nullptr;
 PyObject** g_modules = nullptr;       // parallel to kModules
 PyObject** g_flag_values = nullptr;   // parallel to kFlags
 bool g_stage_done[6] = {};
@@ -195,8 +196,12 @@ bool install_stage(Stage stage) {
 }  // namespace
 
 PyObject* raise_refusal(const char* path, const char* asked, const char* reason) {
-  PyObject* type = g_refusal_type != nullptr ? g_refusal_type : PyExc_NotImplementedError;
-  return PyErr_Format(type, "torchnative: torch._C.%s refused: %s; reason: %s", path, asked, reason);
+  try {
+    refuse(std::string("torch._C.") + path, asked, reason);
+  } catch (...) {
+    set_error_from_current_exception();
+  }
+  return nullptr;
 }
 
 PyObject* make_literal(const LiteralRow& row) {
@@ -232,8 +237,6 @@ PyObject* make_callable(const char* owner, const char* name, Action action, int 
 
 }  // namespace names
 
-void set_refusal_type(PyObject* type) { Py_XSETREF(names::g_refusal_type, Py_XNewRef(type)); }
-
 bool install_names(PyObject* module) {
   using namespace names;
   g_root = module;
@@ -253,6 +256,7 @@ bool install_submodule(const char* name) {
     if (g_stage_done[static_cast<int>(stage)]) return true;
     if (!install_stage(stage)) return false;
     if (stage == Stage::kFunctions && !add_autograd_node_types(g_modules[i])) return false;
+    if (stage == Stage::kC10d && !add_c10d_functions(g_modules[i])) return false;
     const std::string full = std::string("torch._C.") + name;
     return PyDict_SetItemString(PyImport_GetModuleDict(), full.c_str(), g_modules[i]) == 0;
   }

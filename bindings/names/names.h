@@ -13,9 +13,6 @@ bool install_names(PyObject* module);
 // `_distributed_c10d`, `_distributed_rpc`, `_distributed_autograd`, `_functions`. Again: true, changes nothing.
 bool install_submodule(const char* name);
 
-// The class of a refusal; a subclass of NotImplementedError. NotImplementedError itself until set.
-void set_refusal_type(PyObject* type);
-
 // Whether Python registered a class by this full name (torch._C._register_opaque_type): the schema parser takes such a
 // name for a type.
 bool is_opaque_type(const char* name);

@@ -126,6 +126,8 @@ bool fill_enum_type(const ClassRow& row, PyTypeObject* type);
 PyObject* enum_member_by_name(int class_index, const char* name);  // new reference
 PyObject* raise_refusal(const char* path, const char* asked, const char* reason);
 
+bool add_c10d_functions(PyObject* module);  // after the stage kC10d
+
 // Hand-written parts, added after the table.
 bool add_docstr_functions(PyObject* module);
 bool add_flag_functions(PyObject* module);

@@ -1,42 +1,18 @@
 // Elements of a random fill: how a dtype stores a drawn number. Conversions are those of upstream's C++ casts on x86.
 #pragma once
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string_view>
 #include <type_traits>
 
+#include "kernels/common/bf16.h"
 #include "runtime/dtype.h"
 
 namespace tn::rng {
 
-// Rounds to nearest even.
-inline BFloat16 to_bfloat16(float v) {
-  const auto bits = std::bit_cast<uint32_t>(v);
-  if (v != v) return {0x7fc0};
-  return {static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
-}
-inline float to_float(BFloat16 v) { return std::bit_cast<float>(static_cast<uint32_t>(v.bits) << 16); }
-
-// Rounds to nearest even; the additions let the hardware round at the right bit.
-inline Half to_half(float v) {
-  const auto bits = std::bit_cast<uint32_t>(v);
-  const uint32_t sign = bits >> 16 & 0x8000, doubled = bits << 1;
-  uint32_t bias = doubled & 0xff000000;
-  if (bias < 0x71000000) bias = 0x71000000;
-  float base = std::fabs(v) * 0x1p112f * 0x1p-110f;
-  base += std::bit_cast<float>((bias >> 1) + 0x07800000);
-  const auto rounded = std::bit_cast<uint32_t>(base);
-  const uint32_t magnitude = (rounded >> 13 & 0x7c00) + (rounded & 0x0fff);
-  return {static_cast<uint16_t>(sign | (doubled > 0xff000000 ? 0x7e00 : magnitude))};
-}
-inline float to_float(Half v) {
-  const uint32_t w = static_cast<uint32_t>(v.bits) << 16, sign = w & 0x80000000, doubled = w + w;
-  const float normal = std::bit_cast<float>((doubled >> 4) + (0xe0u << 23)) * 0x1p-112f;
-  const float subnormal = std::bit_cast<float>(doubled >> 17 | 126u << 23) - 0.5f;
-  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(doubled < 1u << 27 ? subnormal : normal));
-}
+inline float to_float(BFloat16 v) { return f32_from(v); }
+inline float to_float(Half v) { return f32_from(v); }
 inline float to_float(float v) { return v; }
 inline double to_float(double v) { return v; }
 
@@ -58,9 +34,9 @@ inline constexpr double kLargest = std::is_same_v<T, Half> ? 65504.0 : std::is_s
 template <class T, class From>
 inline T element(From v) {
   if constexpr (std::is_same_v<T, Half>) {
-    return to_half(static_cast<float>(v));
+    return f16_from(static_cast<float>(v));
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return to_bfloat16(static_cast<float>(v));
+    return bf16_from(static_cast<float>(v));
   } else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<From> && !std::is_same_v<T, bool>) {
     using Wide = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
     constexpr double limit = sizeof(T) == 8 ? 0x1p63 : 0x1p31;

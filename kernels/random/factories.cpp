@@ -56,10 +56,7 @@ Tensor rand_generator(IntView size, GeneratorImpl* generator, Dtype dtype, Layou
 Tensor rand(IntView size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
   return rand_generator(size, nullptr, dtype, layout, device, pin_memory);
 }
-const Tensor& rand_generator_out(IntView size, GeneratorImpl* generator, const Tensor& out) {
-  return uniform_(sized(out, size), 0, 1, generator);
-}
-const Tensor& rand_out(IntView size, const Tensor& out) { return rand_generator_out(size, nullptr, out); }
+const Tensor& rand_out(IntView size, const Tensor& out) { return uniform_(sized(out, size), 0, 1, nullptr); }
 Tensor rand_like_generator(const Tensor& self, GeneratorImpl* generator, Dtype dtype, LayoutArg layout, DeviceArg device,
                            Pinned pin_memory, std::optional<MemoryFormat> memory_format) {
   Tensor result = make_like("rand_like", self, dtype, layout, device, pin_memory, memory_format);
@@ -86,10 +83,6 @@ Tensor randn_generator(IntView size, GeneratorImpl* generator, Dtype dtype, Layo
 Tensor randn(IntView size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
   return randn_generator(size, nullptr, dtype, layout, device, pin_memory);
 }
-const Tensor& randn_generator_out(IntView size, GeneratorImpl* generator, const Tensor& out) {
-  return normal_(sized(out, size), 0, 1, generator);
-}
-const Tensor& randn_out(IntView size, const Tensor& out) { return randn_generator_out(size, nullptr, out); }
 Tensor randn_like_generator(const Tensor& self, GeneratorImpl* generator, Dtype dtype, LayoutArg layout, DeviceArg device,
                             Pinned pin_memory, std::optional<MemoryFormat> memory_format) {
   Tensor result = make_like("randn_like", self, dtype, layout, device, pin_memory, memory_format);

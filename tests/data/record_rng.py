@@ -50,6 +50,8 @@ def cases(layouts):
             yield "exponential", dtype, layout, args
         yield "poisson", dtype, layout, (0.3,)
         yield "multinomial", dtype, layout, (5,)
+        for samples in (1, 3, 6):
+            yield "multinomial_once", dtype, layout, (samples,)
     for dtype, layout in itertools.product(["float32", "float64"], both):
         for args in [(0.3,), (2.0,)]:
             yield "binomial", dtype, layout, args
@@ -119,6 +121,11 @@ def call(op, dtype, layout, args):
             return None
         weights = out.copy_(pattern(out.numel(), dtype, 1.0).reshape(out.shape).add(1))
         return torch.multinomial(weights, args[0], replacement=True)
+    if name == "multinomial_once":
+        if out.dim() not in (1, 2) or out.numel() == 0 or out.size(-1) < args[0]:
+            return None
+        weights = out.copy_(pattern(out.numel(), dtype, 1.0).reshape(out.shape).add(1))
+        return torch.multinomial(weights, args[0])
     raise AssertionError(op)
 
 

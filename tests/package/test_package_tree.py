@@ -112,6 +112,13 @@ def test_segments_fit_16_kib_pages(tree: Path, which: str):
     assert alignments and min(alignments) >= 16384
 
 
+def test_thread_local_storage_fits_the_static_reserve(tree: Path):
+    """libc keeps 512 bytes by default for all libraries that are loaded late, and others take some, too."""
+    text = subprocess.run(["readelf", "-lW", extension(tree)], capture_output=True, text=True, check=True).stdout
+    sizes = [int(line.split()[5], 16) for line in text.splitlines() if line.split()[:1] == ["TLS"]]
+    assert sum(sizes) <= 384
+
+
 def test_extension_exports_only_its_init_function(tree: Path):
     text = subprocess.run(["nm", "-D", "--defined-only", extension(tree)], capture_output=True, text=True, check=True)
     assert [line.split()[-1] for line in text.stdout.splitlines()] == ["PyInit__C"]

@@ -17,12 +17,14 @@
 #include "runtime/error.h"
 #include "runtime/rng.h"
 
-#ifndef TN_TEST_DATA_DIR
-#define TN_TEST_DATA_DIR "tests/data"
-#endif
-
 namespace tn {
 namespace {
+
+// Beside this source, wherever the test runs.
+std::string recorded() {
+  const std::string here = __FILE__;
+  return here.substr(0, here.rfind("cpp/runtime/")) + "data/rng_streams.tsv";
+}
 
 uint32_t crc32(const uint8_t* bytes, size_t n, uint32_t crc = 0) {
   static const auto table = [] {
@@ -149,7 +151,7 @@ struct Row {
 
 bool uses_libm(const Row& row) {
   static const std::set<std::string> made_of_doubles = {"log_normal", "exponential", "cauchy", "geometric", "poisson", "binomial",
-                                                        "standard_gamma"};
+                                                        "standard_gamma", "multinomial_once"};
   if (made_of_doubles.count(row.op)) return true;
   // Float normals need no libm only on the path of 16 contiguous elements.
   return row.op == "normal" && (row.dtype == ScalarType::Double || row.strides != contiguous(row.sizes) || product(row.sizes) < 16);
@@ -190,13 +192,21 @@ std::vector<uint8_t> call(const Row& row, GeneratorImpl& g) {
     Block result(row.dtype, row.sizes, contiguous(row.sizes));
     rng::standard_gamma(result.target(), {out.dtype, out.bytes.data(), out.strides}, g);
     return result.logical();
-  } else if (row.op == "multinomial") {
+  } else if (row.op == "multinomial" || row.op == "multinomial_once") {
     out.set_pattern(1.0, 1.0);
     const bool matrix = row.sizes.size() == 2;
     const int64_t rows = matrix ? row.sizes[0] : 1, samples = static_cast<int64_t>(a[0]);
     Block result(ScalarType::Long, {rows, samples}, {samples, 1});
-    rng::multinomial_with_replacement({row.dtype, out.bytes.data(), rows, row.sizes.back(), matrix ? row.strides[0] : 0, row.strides.back()},
-                                         samples, reinterpret_cast<int64_t*>(result.bytes.data()), g);
+    const rng::Weights weights{row.dtype, out.bytes.data(), rows, row.sizes.back(), matrix ? row.strides[0] : 0, row.strides.back()};
+    auto* indices = reinterpret_cast<int64_t*>(result.bytes.data());
+    if (row.op == "multinomial") {
+      rng::multinomial_with_replacement(weights, samples, indices, g);
+    } else {
+      // Noise is dense in the weights' order of dimensions, as empty_like makes it.
+      const bool transposed = matrix && row.strides[0] < row.strides[1];
+      Block noise(row.dtype, row.sizes, transposed ? std::vector<int64_t>{1, row.sizes[0]} : contiguous(row.sizes));
+      rng::multinomial_without_replacement(weights, samples, indices, noise.target(), g);
+    }
     return result.logical();
   } else {
     ADD_FAILURE() << "unknown operator in " << row.line;
@@ -241,7 +251,7 @@ std::vector<Row> load(const std::string& path) {
 
 TEST(RandomStreams, MatchUpstreamBitForBit) {
   const char* other = std::getenv("TN_RNG_ROWS");
-  const std::string path = other ? other : TN_TEST_DATA_DIR "/rng_streams.tsv";
+  const std::string path = other ? other : recorded();
   const auto rows = load(path);
   const bool same_libm = libm_checksum() == recorded_libm(path);
   int unknown = 0;
