@@ -36,7 +36,8 @@ constexpr uint32_t twist(uint32_t high, uint32_t low) {
   return mixed >> 1 ^ ((0u - (low & 1u)) & 0x9908b0dfu);
 }
 
-// words[i] ^= ... for i in [0, count). Word i + 1 is still old when i is written, so a vector reads both before it stores.
+// words[i] ^= ... for i in [0, count). Word i + 1 is still old when i is written, so a vector reads both
+// before it stores.
 template <int count, int from>
 inline void twist_run(uint32_t* words) {
   for (int i = 0; i < count; ++i) words[i] = words[i + from] ^ twist(words[i], words[i + 1]);
@@ -118,8 +119,8 @@ std::array<uint8_t, kGeneratorStateSize> GeneratorImpl::get_state() const {
 }
 
 void GeneratorImpl::set_state(std::span<const uint8_t> state) {
-  TN_CHECK(state.size() == kGeneratorStateSize, "Expected a CPUGeneratorImplState of size ", kGeneratorStateSize,
-           " but found the input RNG state size to be ", state.size());
+  TN_CHECK(state.size() == kGeneratorStateSize, "Expected a CPUGeneratorImplState of size ",
+           kGeneratorStateSize, " but found the input RNG state size to be ", state.size());
   SavedState s;
   std::memcpy(&s, state.data(), sizeof s);
   const auto next = static_cast<uint32_t>(s.next);
@@ -130,7 +131,8 @@ void GeneratorImpl::set_state(std::span<const uint8_t> state) {
   seed_ = s.seed;
   left_ = s.left;
   next_ = next;
-  std::transform(s.words, s.words + kWords, words_.begin(), [](uint64_t w) { return static_cast<uint32_t>(w); });
+  std::transform(s.words, s.words + kWords, words_.begin(),
+                 [](uint64_t w) { return static_cast<uint32_t>(w); });
   double_normal_ = s.has_double_normal ? std::optional(s.double_normal) : std::nullopt;
   float_normal_ = s.has_float_normal ? std::optional(s.float_normal) : std::nullopt;
 }

@@ -1,4 +1,5 @@
-// The random number generator behind torch.Generator: mt19937 with upstream's seeding, draw order and saved state.
+// The random number generator behind torch.Generator: mt19937 with upstream's seeding, draw order and saved
+// state.
 #pragma once
 #include <array>
 #include <atomic>
@@ -21,8 +22,8 @@ inline constexpr uint64_t kDefaultSeed = 67280421310721;
 // A hardware-seeded 64-bit number.
 uint64_t nondeterministic_random();
 
-// One stream on the CPU. Draws are not synchronised: a caller that draws holds `mutex()` for its whole operator, so that an
-// operator's numbers are consecutive.
+// One stream on the CPU. Draws are not synchronised: a caller that draws holds `mutex()` for its whole
+// operator, so that an operator's numbers are consecutive.
 class GeneratorImpl final : public RefCounted {
  public:
   explicit GeneratorImpl(uint64_t seed = kDefaultSeed) noexcept { set_current_seed(seed); }
@@ -46,7 +47,8 @@ class GeneratorImpl final : public RefCounted {
   // Reseeds from the hardware and returns that seed.
   uint64_t seed();
 
-  // Box-Muller makes two normals at a time; the second waits here, one for each precision, as upstream keeps them.
+  // Box-Muller makes two normals at a time; the second waits here, one for each precision, as upstream keeps
+  // them.
   std::optional<double> take_double_normal() noexcept { return std::exchange(double_normal_, std::nullopt); }
   void keep_double_normal(double sample) noexcept { double_normal_ = sample; }
 
@@ -86,6 +88,8 @@ class GeneratorImpl final : public RefCounted {
 // The process's generator, seeded from the hardware at its first use.
 GeneratorImpl& default_cpu_generator();
 // What an operator draws from when called with `chosen`; null stands for the default.
-inline GeneratorImpl& generator_or_default(GeneratorImpl* chosen) { return chosen ? *chosen : default_cpu_generator(); }
+inline GeneratorImpl& generator_or_default(GeneratorImpl* chosen) {
+  return chosen ? *chosen : default_cpu_generator();
+}
 
 }  // namespace tn

@@ -14,7 +14,7 @@ void WidenBF16(const uint16_t* from, float* to, size_t n) {
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(FromBF16(d, hn::LoadU(d16, from + i)), d, to + i);
-  for (; i < n; ++i) to[i] = f32_from(BFloat16{from[i]});
+  for (; i < n; ++i) to[i] = to_float(BFloat16{from[i]});
 }
 void WidenF16(const uint16_t* from, float* to, size_t n) {
   const hn::ScalableTag<float> d;
@@ -22,7 +22,7 @@ void WidenF16(const uint16_t* from, float* to, size_t n) {
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(FromF16(d, hn::LoadU(d16, from + i)), d, to + i);
-  for (; i < n; ++i) to[i] = f32_from(Half{from[i]});
+  for (; i < n; ++i) to[i] = to_float(Half{from[i]});
 }
 void ShortenBF16(const float* from, uint16_t* to, size_t n) {
   const hn::ScalableTag<float> d;
@@ -30,7 +30,7 @@ void ShortenBF16(const float* from, uint16_t* to, size_t n) {
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(ToBF16(d, hn::LoadU(d, from + i)), d16, to + i);
-  for (; i < n; ++i) to[i] = bf16_from(from[i]).bits;
+  for (; i < n; ++i) to[i] = to_bfloat16(from[i]).bits;
 }
 void ShortenF16(const float* from, uint16_t* to, size_t n) {
   const hn::ScalableTag<float> d;
@@ -38,7 +38,7 @@ void ShortenF16(const float* from, uint16_t* to, size_t n) {
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(ToF16(d, hn::LoadU(d, from + i)), d16, to + i);
-  for (; i < n; ++i) to[i] = f16_from(from[i]).bits;
+  for (; i < n; ++i) to[i] = to_half(from[i]).bits;
 }
 
 }  // namespace tn::HWY_NAMESPACE

@@ -14,7 +14,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
-#include "kernels/common/bf16.h"
+#include "runtime/half.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tn::HWY_NAMESPACE {

@@ -144,15 +144,15 @@ struct Epilogue {
     if constexpr (std::is_same_v<S, T>) {
       return x;
     } else {
-      return f32_from(x);
+      return to_float(x);
     }
   }
 
   static HWY_INLINE void Put(T value, S* c) {
     if constexpr (std::is_same_v<S, BFloat16>) {
-      *c = bf16_from(value);
+      *c = to_bfloat16(value);
     } else if constexpr (std::is_same_v<S, Half>) {
-      *c = f16_from(value);
+      *c = to_half(value);
     } else {
       *c = value;
     }

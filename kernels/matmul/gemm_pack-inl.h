@@ -22,7 +22,7 @@ HWY_INLINE T Widen(S x) {
   if constexpr (std::is_same_v<S, T>) {
     return x;
   } else {
-    return f32_from(x);
+    return to_float(x);
   }
 }
 

@@ -108,7 +108,9 @@ double next_normal(GeneratorImpl& generator, double mean, double std) {
 }
 
 void uniform(const Target& out, double from, double to, GeneratorImpl& generator) {
-  const bool served = with_type<kFloats | kReduced>(out.dtype, [&]<class T>(T) { check_bounds(from, to, out.dtype, kLargest<T>); });
+  const bool served = with_type < kFloats | kReduced > (out.dtype, [&]<class T>(T) {
+                                              check_bounds(from, to, out.dtype, kLargest<T>);
+                                            });
   if (!served) not_implemented("check_uniform_bounds", out.dtype);
   if (numel(out) == 0) return;
   with_type<kFloats | kReduced>(out.dtype, [&]<class T>(T) {
@@ -132,7 +134,8 @@ void uniform(const Target& out, double from, double to, GeneratorImpl& generator
           if constexpr (std::is_same_v<T, float>) {
             uniform_f32(bits, data + i, static_cast<size_t>(count), low, high);
           } else {
-            // A wide sample that reached `high` is `low` by now, which is what its rounded value would become too.
+            // A wide sample that reached `high` is `low` by now, which is what its rounded value would become
+            // too.
             uniform_f32(bits, wide, static_cast<size_t>(count), low, high);
             for (int64_t j = 0; j < count; ++j) {
               const T v = element<T>(wide[j]);
@@ -149,27 +152,31 @@ void normal(const Target& out, double mean, double std, GeneratorImpl& generator
   TN_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
   const int64_t n = numel(out);
   if (n == 0) return;
-  const bool served = with_type<kFloats | kReduced>(out.dtype, [&]<class T>(T) {
-    if (n >= 16 && is_contiguous(out)) {
-      const std::lock_guard lock(generator.mutex());
-      normal_contiguous(static_cast<T*>(out.data), n, mean, std, generator);
-    } else {
-      fill<T>(out, generator, [&](T* data, int64_t count) {
-        for (int64_t i = 0; i < count; ++i) data[i] = element<T>(next_normal(generator, mean, std));
-      });
-    }
-  });
+  const bool served =
+      with_type < kFloats | kReduced > (out.dtype, [&]<class T>(T) {
+                              if (n >= 16 && is_contiguous(out)) {
+                                const std::lock_guard lock(generator.mutex());
+                                normal_contiguous(static_cast<T*>(out.data), n, mean, std, generator);
+                              } else {
+                                fill<T>(out, generator, [&](T* data, int64_t count) {
+                                  for (int64_t i = 0; i < count; ++i)
+                                    data[i] = element<T>(next_normal(generator, mean, std));
+                                });
+                              }
+                            });
   if (!served) not_implemented("normal_kernel_cpu", out.dtype);
 }
 
 void log_normal(const Target& out, double mean, double std, GeneratorImpl& generator) {
   TN_CHECK(std > 0.0, "log_normal_ expects std > 0.0, but found std=", std);
   if (numel(out) == 0) return;
-  const bool served = with_type<kFloats | kReduced>(out.dtype, [&]<class T>(T) {
-    fill<T>(out, generator, [&](T* data, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) data[i] = element<T>(std::exp(next_normal(generator, mean, std)));
-    });
-  });
+  const bool served = with_type < kFloats | kReduced > (out.dtype, [&]<class T>(T) {
+                                              fill<T>(out, generator, [&](T* data, int64_t count) {
+                                                for (int64_t i = 0; i < count; ++i)
+                                                  data[i] =
+                                                      element<T>(std::exp(next_normal(generator, mean, std)));
+                                              });
+                                            });
   if (!served) not_implemented("log_normal_cpu", out.dtype);
 }
 
@@ -177,10 +184,12 @@ void exponential(const Target& out, double lambda, GeneratorImpl& generator) {
   TN_CHECK(lambda > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
   if (numel(out) == 0) return;
   TN_CHECK(is_floating(out.dtype),
-           "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+           "Exponential distribution is a continuous probability distribution. dtype must be a floating "
+           "point but you specified ",
            scalar_type_name(out.dtype));
   const double factor = -1.0 / lambda;
-  fill_from_unit<kFloats | kReduced>(out, generator, "exponential_cpu", [=](double u) { return factor * std::log1p(-u); });
+  fill_from_unit<kFloats | kReduced>(out, generator, "exponential_cpu",
+                                     [=](double u) { return factor * std::log1p(-u); });
 }
 
 void geometric(const Target& out, double p, GeneratorImpl& generator) {
@@ -194,7 +203,8 @@ void geometric(const Target& out, double p, GeneratorImpl& generator) {
 void cauchy(const Target& out, double median, double sigma, GeneratorImpl& generator) {
   TN_CHECK(sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
   TN_CHECK(is_floating(out.dtype),
-           "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+           "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but "
+           "you specified ",
            type_meta_name(out.dtype));
   if (numel(out) == 0) return;
   fill_from_unit<kFloats | kReduced>(out, generator, "cauchy_cpu", [=](double u) {

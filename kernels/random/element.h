@@ -1,4 +1,5 @@
-// Elements of a random fill: how a dtype stores a drawn number. Conversions are those of upstream's C++ casts on x86.
+// Elements of a random fill: how a dtype stores a drawn number. Conversions are those of upstream's C++ casts
+// on x86.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -25,10 +26,15 @@ template <class T>
 using Opmath = std::conditional_t<is_reduced<T>, float, T>;
 // Significand bits with the hidden one.
 template <class T>
-inline constexpr int kDigits = std::is_same_v<T, Half> ? 11 : std::is_same_v<T, BFloat16> ? 8 : std::numeric_limits<T>::digits;
+inline constexpr int kDigits = std::is_same_v<T, Half>       ? 11
+                               : std::is_same_v<T, BFloat16> ? 8
+                                                             : std::numeric_limits<T>::digits;
 // The largest finite value.
 template <class T>
-inline constexpr double kLargest = std::is_same_v<T, Half> ? 65504.0 : std::is_same_v<T, BFloat16> ? 0x1.fep127 : static_cast<double>(std::numeric_limits<Opmath<T>>::max());
+inline constexpr double kLargest =
+    std::is_same_v<T, Half>       ? 65504.0
+    : std::is_same_v<T, BFloat16> ? 0x1.fep127
+                                  : static_cast<double>(std::numeric_limits<Opmath<T>>::max());
 
 // A number as an element of type T. Out-of-range reals become what x86's conversion instruction leaves.
 template <class T, class From>
@@ -50,22 +56,38 @@ inline T element(From v) {
 // The C++ type's name, which some of upstream's messages print in the place of a dtype.
 constexpr std::string_view type_meta_name(ScalarType t) {
   switch (t) {
-    case ScalarType::Byte: return "unsigned char";
-    case ScalarType::Char: return "signed char";
-    case ScalarType::Short: return "short int";
-    case ScalarType::Int: return "int";
-    case ScalarType::Long: return "long int";
-    case ScalarType::Half: return "c10::Half";
-    case ScalarType::Float: return "float";
-    case ScalarType::Double: return "double";
-    case ScalarType::Bool: return "bool";
-    case ScalarType::BFloat16: return "c10::BFloat16";
-    case ScalarType::UInt16: return "short unsigned int";
-    case ScalarType::UInt32: return "unsigned int";
-    case ScalarType::UInt64: return "long unsigned int";
-    case ScalarType::ComplexFloat: return "c10::complex<float>";
-    case ScalarType::ComplexDouble: return "c10::complex<double>";
-    default: return "unknown";
+    case ScalarType::Byte:
+      return "unsigned char";
+    case ScalarType::Char:
+      return "signed char";
+    case ScalarType::Short:
+      return "short int";
+    case ScalarType::Int:
+      return "int";
+    case ScalarType::Long:
+      return "long int";
+    case ScalarType::Half:
+      return "c10::Half";
+    case ScalarType::Float:
+      return "float";
+    case ScalarType::Double:
+      return "double";
+    case ScalarType::Bool:
+      return "bool";
+    case ScalarType::BFloat16:
+      return "c10::BFloat16";
+    case ScalarType::UInt16:
+      return "short unsigned int";
+    case ScalarType::UInt32:
+      return "unsigned int";
+    case ScalarType::UInt64:
+      return "long unsigned int";
+    case ScalarType::ComplexFloat:
+      return "c10::complex<float>";
+    case ScalarType::ComplexDouble:
+      return "c10::complex<double>";
+    default:
+      return "unknown";
   }
 }
 

@@ -1,7 +1,9 @@
-// Random fills on raw memory: the numbers, their order and the generator's state afterwards are upstream's, bit for bit.
+// Random fills on raw memory: the numbers, their order and the generator's state afterwards are upstream's,
+// bit for bit.
 //
-// Each function checks its arguments with upstream's messages, does nothing for an empty target, takes the generator's mutex for its
-// whole length and raises NotImplementedError for dtypes that upstream's kernel lacks.
+// Each function checks its arguments with upstream's messages, does nothing for an empty target, takes the
+// generator's mutex for its whole length and raises NotImplementedError for dtypes that upstream's kernel
+// lacks.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -52,15 +54,18 @@ void check_permutation_fits(int64_t n, ScalarType dtype);
 // A permutation of [0, n) into n elements at `stride`.
 void randperm(ScalarType dtype, void* data, int64_t n, int64_t stride, GeneratorImpl& generator);
 
-// Indices drawn from `rows` distributions of `categories` weights each (strides in elements), `samples` a row into contiguous memory.
+// Indices drawn from `rows` distributions of `categories` weights each (strides in elements), `samples` a row
+// into contiguous memory.
 struct Weights {
   ScalarType dtype;
   const void* data;
   int64_t rows, categories, row_stride, stride;
 };
-void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out, GeneratorImpl& generator);
-// The largest weights / exponential noise of each row. `noise` is scratch of the weights' dtype and sizes, whose strides say in which
-// order it is drawn.
-void multinomial_without_replacement(const Weights& weights, int64_t samples, int64_t* out, const Target& noise, GeneratorImpl& generator);
+void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out,
+                                  GeneratorImpl& generator);
+// The largest weights / exponential noise of each row. `noise` is scratch of the weights' dtype and sizes,
+// whose strides say in which order it is drawn.
+void multinomial_without_replacement(const Weights& weights, int64_t samples, int64_t* out,
+                                     const Target& noise, GeneratorImpl& generator);
 
 }  // namespace tn::rng

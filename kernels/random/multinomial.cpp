@@ -21,7 +21,8 @@ void choose(const Weights& w, int64_t samples, int64_t* out, GeneratorImpl& gene
     for (int64_t i = 0; i < w.categories; ++i) {
       const Op weight = to_float(weights[i * w.stride]);
       TN_CHECK(weight >= 0, "invalid multinomial distribution (encountering probability entry < 0)");
-      TN_CHECK(std::isfinite(weight), "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
+      TN_CHECK(std::isfinite(weight),
+               "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
       sum += weight;
       cumulative[static_cast<size_t>(i)] = sum;
     }
@@ -34,8 +35,10 @@ void choose(const Weights& w, int64_t samples, int64_t* out, GeneratorImpl& gene
       size_t low = 0, high = cumulative.size();
       while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (static_cast<double>(cumulative[middle]) < u) low = middle + 1;
-        else high = middle;
+        if (static_cast<double>(cumulative[middle]) < u)
+          low = middle + 1;
+        else
+          high = middle;
       }
       *out++ = static_cast<int64_t>(low);
     }
@@ -48,8 +51,8 @@ bool above(Op a, Op b) {
   return (std::isnan(a) && !std::isnan(b)) || a > b;
 }
 
-// Upstream's argmax for one sample, its topk for more; equal values come in the order that topk's calls of the standard library
-// leave, which is why they are the same calls.
+// Upstream's argmax for one sample, its topk for more; equal values come in the order that topk's calls of
+// the standard library leave, which is why they are the same calls.
 template <class T>
 void choose_largest(const Weights& w, int64_t samples, int64_t* out, const Target& noise) {
   using Op = Opmath<T>;
@@ -62,7 +65,8 @@ void choose_largest(const Weights& w, int64_t samples, int64_t* out, const Targe
     const T* weights = static_cast<const T*>(w.data) + row * w.row_stride;
     const T* q = static_cast<const T*>(noise.data) + row * noise_row;
     for (int64_t i = 0; i < w.categories; ++i)
-      queue[static_cast<size_t>(i)] = {to_float(element<T>(to_float(weights[i * w.stride]) / to_float(q[i * noise_stride]))), i};
+      queue[static_cast<size_t>(i)] = {
+          to_float(element<T>(to_float(weights[i * w.stride]) / to_float(q[i * noise_stride]))), i};
     const auto begin = queue.begin(), end = queue.end();
     if (samples == 1) {
       *out = std::min_element(begin, end, before)->second;
@@ -97,17 +101,21 @@ void check_weights(const Weights& w) {
 
 }  // namespace
 
-void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out, GeneratorImpl& generator) {
-  const bool served = with_type<kFloats | kReduced>(weights.dtype, [&]<class T>(T) { choose<T>(weights, samples, out, generator); });
+void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out,
+                                  GeneratorImpl& generator) {
+  const bool served = with_type < kFloats | kReduced > (weights.dtype, [&]<class T>(T) {
+                                              choose<T>(weights, samples, out, generator);
+                                            });
   if (!served) not_implemented("multinomial", weights.dtype);
 }
 
-void multinomial_without_replacement(const Weights& weights, int64_t samples, int64_t* out, const Target& noise, GeneratorImpl& generator) {
-  const bool served = with_type<kFloats | kReduced>(weights.dtype, [&]<class T>(T) {
-    check_weights<T>(weights);
-    exponential(noise, 1.0, generator);
-    choose_largest<T>(weights, samples, out, noise);
-  });
+void multinomial_without_replacement(const Weights& weights, int64_t samples, int64_t* out,
+                                     const Target& noise, GeneratorImpl& generator) {
+  const bool served = with_type < kFloats | kReduced > (weights.dtype, [&]<class T>(T) {
+                                              check_weights<T>(weights);
+                                              exponential(noise, 1.0, generator);
+                                              choose_largest<T>(weights, samples, out, noise);
+                                            });
   if (!served) not_implemented("multinomial", weights.dtype);
 }
 

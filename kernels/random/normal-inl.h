@@ -1,6 +1,7 @@
-// Logarithm, sine and cosine of float uniforms with the exact rounding of upstream's AVX2 code: Cephes polynomials in which its
-// compiler fused each multiplication that only feeds an addition. Where a product could fuse with either of two additions, the
-// choice below is that of upstream's binary. Written with explicit fused operations, so bits don't hang on our compiler.
+// Logarithm, sine and cosine of float uniforms with the exact rounding of upstream's AVX2 code: Cephes
+// polynomials in which its compiler fused each multiplication that only feeds an addition. Where a product
+// could fuse with either of two additions, the choice below is that of upstream's binary. Written with
+// explicit fused operations, so bits don't hang on our compiler.
 #if defined(TN_KERNELS_RANDOM_NORMAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TN_KERNELS_RANDOM_NORMAL_INL_H_
 #undef TN_KERNELS_RANDOM_NORMAL_INL_H_
@@ -65,7 +66,8 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE void SinCosTurn(D d, V x, V& sine, V& cosine) {
   const hn::RebindToSigned<D> di;
   // The octant, rounded up to an even one, and the rest of the angle in [-pi/4, pi/4]: pi/4 in three parts.
-  const auto octant = hn::And(hn::Add(hn::ConvertTo(di, hn::Mul(x, hn::Set(d, 1.27323954473516f))), hn::Set(di, 1)), hn::Set(di, ~1));
+  const auto octant = hn::And(
+      hn::Add(hn::ConvertTo(di, hn::Mul(x, hn::Set(d, 1.27323954473516f))), hn::Set(di, 1)), hn::Set(di, ~1));
   const auto turns = hn::ConvertTo(d, octant);
   x = Fused(d, turns, hn::Set(d, -0.78515625f), x);
   x = Fused(d, turns, hn::Set(d, -2.4187564849853515625e-4f), x);
@@ -85,7 +87,8 @@ HWY_INLINE void SinCosTurn(D d, V x, V& sine, V& cosine) {
 
   // In octants 2, 3 (mod 4) the two change places; the signs follow the octant's third bit.
   const auto two = hn::Set(di, 2), four = hn::Set(di, 4);
-  const auto straight = hn::MaskFromVec(hn::BitCast(d, hn::VecFromMask(di, hn::Eq(hn::And(octant, two), hn::Zero(di)))));
+  const auto straight =
+      hn::MaskFromVec(hn::BitCast(d, hn::VecFromMask(di, hn::Eq(hn::And(octant, two), hn::Zero(di)))));
   const auto sine_sign = hn::BitCast(d, hn::ShiftLeft<29>(hn::And(octant, four)));
   const auto cosine_sign = hn::BitCast(d, hn::ShiftLeft<29>(hn::AndNot(hn::Sub(octant, two), four)));
   sine = hn::Xor(hn::IfThenElse(straight, s, c), sine_sign);

@@ -18,11 +18,13 @@ int Walk::compare(int a, int b) const {
 }
 
 Walk::Walk(IntView sizes, std::span<const IntView> operands) {
-  TN_CHECK(sizes.size() <= kMaxDims, "random fill: expected at most ", kMaxDims, " dimensions, got ", sizes.size());
+  TN_CHECK(sizes.size() <= kMaxDims, "random fill: expected at most ", kMaxDims, " dimensions, got ",
+           sizes.size());
   dims_ = static_cast<int>(sizes.size());
   operands_ = static_cast<int>(operands.size());
   for (int d = 0; d < dims_; ++d) {
-    const auto from = static_cast<size_t>(dims_ - 1 - d);  // the last dimension is the fastest until strides say otherwise
+    const auto from =
+        static_cast<size_t>(dims_ - 1 - d);  // the last dimension is the fastest until strides say otherwise
     sizes_[d] = sizes[from];
     for (int k = 0; k < operands_; ++k) strides_[k][d] = operands[k][from];
     numel_ *= sizes[from];

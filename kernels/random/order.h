@@ -1,5 +1,5 @@
-// The order in which a serial kernel visits the elements of its operands: that of upstream's iterator, by ascending stride, not by
-// logical index. A random fill hands out its numbers in this order.
+// The order in which a serial kernel visits the elements of its operands: that of upstream's iterator, by
+// ascending stride, not by logical index. A random fill hands out its numbers in this order.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,13 +12,15 @@ namespace tn::rng {
 inline constexpr int kMaxDims = 64;
 inline constexpr int kMaxOperands = 3;
 
-// A walk over up to three operands of one shape. Strides are in elements here; comparing them operand by operand gives the same order
-// as comparing bytes. The first operand decides; dimensions where either stride is zero are left to the next.
+// A walk over up to three operands of one shape. Strides are in elements here; comparing them operand by
+// operand gives the same order as comparing bytes. The first operand decides; dimensions where either stride
+// is zero are left to the next.
 class Walk {
  public:
   Walk(IntView sizes, IntView first) : Walk(sizes, std::span(&first, 1)) {}
   Walk(IntView sizes, IntView first, IntView second) : Walk(sizes, std::array{first, second}) {}
-  Walk(IntView sizes, IntView first, IntView second, IntView third) : Walk(sizes, std::array{first, second, third}) {}
+  Walk(IntView sizes, IntView first, IntView second, IntView third)
+      : Walk(sizes, std::array{first, second, third}) {}
 
   int64_t numel() const { return numel_; }
   // One run over the whole, in memory order.

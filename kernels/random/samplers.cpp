@@ -1,6 +1,6 @@
-// Samplers that draw as often as they need: Poisson, binomial and gamma. The expressions, with their types and order, are upstream's,
-// since a rounding decides whether a candidate is taken, and with it all later numbers. Nothing is fused here: upstream compiles this
-// part for the baseline.
+// Samplers that draw as often as they need: Poisson, binomial and gamma. The expressions, with their types
+// and order, are upstream's, since a rounding decides whether a candidate is taken, and with it all later
+// numbers. Nothing is fused here: upstream compiles this part for the baseline.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,8 +11,9 @@
 namespace tn::rng {
 namespace {
 
-// Counts arrivals until the product of uniforms falls below exp(-rate); for rates from 10 on Hoermann's transformed rejection (1993).
-// The numbers are upstream's expressions, whose roundings decide between neighbouring counts.
+// Counts arrivals until the product of uniforms falls below exp(-rate); for rates from 10 on Hoermann's
+// transformed rejection (1993). The numbers are upstream's expressions, whose roundings decide between
+// neighbouring counts.
 int64_t poisson_one(double rate, GeneratorImpl& generator) {
   TN_CHECK(rate >= 0, "invalid Poisson rate, expected rate to be non-negative");
   const auto next = [&] { return unit(generator.random64()); };
@@ -44,9 +45,9 @@ int64_t poisson_one(double rate, GeneratorImpl& generator) {
 
 // log(k!) less Stirling's formula.
 double stirling_rest(double k) {
-  static constexpr double small[] = {0.0810614667953272, 0.0413406959554092, 0.0276779256849983,  0.02079067210376509,
-                                     0.0166446911898211, 0.0138761288230707, 0.0118967099458917,  0.0104112652619720,
-                                     0.00925546218271273, 0.00833056343336287};
+  static constexpr double small[] = {
+      0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
+      0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287};
   if (k <= 9) return small[static_cast<size_t>(k)];
   const double square = (k + 1) * (k + 1);
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
@@ -94,7 +95,10 @@ T binomial_by_rejection(T count, T p, GeneratorImpl& generator) {
 
 template <class T>
 T binomial_one(T count, T p, GeneratorImpl& generator) {
-  const auto few = [&](T q) { return count * q >= 10.0 ? binomial_by_rejection(count, q, generator) : binomial_by_waiting(count, q, generator); };
+  const auto few = [&](T q) {
+    return count * q >= 10.0 ? binomial_by_rejection(count, q, generator)
+                             : binomial_by_waiting(count, q, generator);
+  };
   if (count <= 0.0 || p <= 0.0) return 0;
   if (p >= 1.0) return count;
   if (p <= 0.5) return few(p);
@@ -102,7 +106,8 @@ T binomial_one(T count, T p, GeneratorImpl& generator) {
   return std::numeric_limits<T>::quiet_NaN();
 }
 
-// Marsaglia and Tsang's method (2000); shapes below one by the power of a uniform. Shapes are in T, the rest in double.
+// Marsaglia and Tsang's method (2000); shapes below one by the power of a uniform. Shapes are in T, the rest
+// in double.
 template <class T>
 T gamma_one(T shape, GeneratorImpl& generator) {
   double scale = 1.0;
@@ -132,9 +137,11 @@ T gamma_one(T shape, GeneratorImpl& generator) {
 
 void poisson(const Target& out, const Source& rate, GeneratorImpl& generator) {
   if (numel(out) == 0) return;
-  const bool served = with_type<kFloats | kReduced>(out.dtype, [&]<class T>(T) {
-    fill_from<T, T>(out, rate, generator, [&](auto r) { return poisson_one(static_cast<double>(r), generator); });
-  });
+  const bool served = with_type < kFloats | kReduced > (out.dtype, [&]<class T>(T) {
+                                              fill_from<T, T>(out, rate, generator, [&](auto r) {
+                                                return poisson_one(static_cast<double>(r), generator);
+                                              });
+                                            });
   if (!served) not_implemented("poisson_cpu", out.dtype);
 }
 
@@ -146,7 +153,8 @@ void binomial(const Target& out, const Source& count, const Source& p, Generator
     Cursor cursor(walk);
     for (int64_t left = walk.numel(); left > 0; --left, cursor.step())
       static_cast<T*>(out.data)[cursor.offset(0)] =
-          binomial_one(static_cast<const T*>(count.data)[cursor.offset(1)], static_cast<const T*>(p.data)[cursor.offset(2)], generator);
+          binomial_one(static_cast<const T*>(count.data)[cursor.offset(1)],
+                       static_cast<const T*>(p.data)[cursor.offset(2)], generator);
   });
   if (!served) not_implemented("binomial_cpu", out.dtype);
 }
@@ -155,8 +163,9 @@ void standard_gamma(const Target& out, const Source& shape, GeneratorImpl& gener
   if (numel(out) == 0) return;
   const bool served = with_type<kFloats>(out.dtype, [&]<class T>(T) {
     const bool shaped = with_type<kFloats>(shape.dtype, [&]<class P>(P) {
-      fill_from<T, P>(out, shape, generator,
-                      [&](P a) { return std::max(std::numeric_limits<T>::min(), gamma_one<T>(static_cast<T>(a), generator)); });
+      fill_from<T, P>(out, shape, generator, [&](P a) {
+        return std::max(std::numeric_limits<T>::min(), gamma_one<T>(static_cast<T>(a), generator));
+      });
     });
     if (!shaped) not_implemented("gamma_cpu", shape.dtype);
   });

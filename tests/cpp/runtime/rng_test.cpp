@@ -1,4 +1,6 @@
 // Random streams against upstream's, recorded by tests/data/record_rng.py.
+#include "runtime/rng.h"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,7 +17,6 @@
 #include "kernels/random/element.h"
 #include "kernels/random/fill.h"
 #include "runtime/error.h"
-#include "runtime/rng.h"
 
 namespace tn {
 namespace {
@@ -58,9 +59,10 @@ std::vector<double> reals(const std::string& text) {
 
 ScalarType dtype_of(const std::string& name) {
   static const std::map<std::string, ScalarType> names = {
-      {"uint8", ScalarType::Byte}, {"int8", ScalarType::Char}, {"int16", ScalarType::Short}, {"int32", ScalarType::Int},
-      {"int64", ScalarType::Long}, {"float16", ScalarType::Half}, {"float32", ScalarType::Float}, {"float64", ScalarType::Double},
-      {"bool", ScalarType::Bool}, {"bfloat16", ScalarType::BFloat16}, {"uint16", ScalarType::UInt16}, {"uint32", ScalarType::UInt32},
+      {"uint8", ScalarType::Byte},        {"int8", ScalarType::Char},      {"int16", ScalarType::Short},
+      {"int32", ScalarType::Int},         {"int64", ScalarType::Long},     {"float16", ScalarType::Half},
+      {"float32", ScalarType::Float},     {"float64", ScalarType::Double}, {"bool", ScalarType::Bool},
+      {"bfloat16", ScalarType::BFloat16}, {"uint16", ScalarType::UInt16},  {"uint32", ScalarType::UInt32},
       {"uint64", ScalarType::UInt64}};
   return names.at(name);
 }
@@ -150,28 +152,42 @@ struct Row {
 };
 
 bool uses_libm(const Row& row) {
-  static const std::set<std::string> made_of_doubles = {"log_normal", "exponential", "cauchy", "geometric", "poisson", "binomial",
+  static const std::set<std::string> made_of_doubles = {"log_normal",     "exponential",     "cauchy",
+                                                        "geometric",      "poisson",         "binomial",
                                                         "standard_gamma", "multinomial_once"};
   if (made_of_doubles.count(row.op)) return true;
   // Float normals need no libm only on the path of 16 contiguous elements.
-  return row.op == "normal" && (row.dtype == ScalarType::Double || row.strides != contiguous(row.sizes) || product(row.sizes) < 16);
+  return row.op == "normal" &&
+         (row.dtype == ScalarType::Double || row.strides != contiguous(row.sizes) || product(row.sizes) < 16);
 }
 
 std::vector<uint8_t> call(const Row& row, GeneratorImpl& g) {
   Block out(row.dtype, row.sizes, row.strides);
   const auto a = reals(row.args);
-  if (row.op == "uniform") rng::uniform(out.target(), a[0], a[1], g);
-  else if (row.op == "normal") rng::normal(out.target(), a[0], a[1], g);
-  else if (row.op == "log_normal") rng::log_normal(out.target(), a[0], a[1], g);
-  else if (row.op == "cauchy") rng::cauchy(out.target(), a[0], a[1], g);
-  else if (row.op == "exponential") rng::exponential(out.target(), a[0], g);
-  else if (row.op == "geometric") rng::geometric(out.target(), a[0], g);
-  else if (row.op == "bernoulli") rng::bernoulli(out.target(), a[0], g);
-  else if (row.op == "random") rng::random(out.target(), g);
-  else if (row.op == "random_from_to") rng::random_from_to(out.target(), integers(row.args)[0], integers(row.args)[1], g);
-  else if (row.op == "random_from") rng::random_from_to(out.target(), integers(row.args)[0], std::nullopt, g);
-  else if (row.op == "random_full") rng::random_from_to(out.target(), INT64_MIN, std::nullopt, g);
-  else if (row.op == "randperm") rng::randperm(row.dtype, out.bytes.data(), out.numel(), row.strides[0], g);
+  if (row.op == "uniform")
+    rng::uniform(out.target(), a[0], a[1], g);
+  else if (row.op == "normal")
+    rng::normal(out.target(), a[0], a[1], g);
+  else if (row.op == "log_normal")
+    rng::log_normal(out.target(), a[0], a[1], g);
+  else if (row.op == "cauchy")
+    rng::cauchy(out.target(), a[0], a[1], g);
+  else if (row.op == "exponential")
+    rng::exponential(out.target(), a[0], g);
+  else if (row.op == "geometric")
+    rng::geometric(out.target(), a[0], g);
+  else if (row.op == "bernoulli")
+    rng::bernoulli(out.target(), a[0], g);
+  else if (row.op == "random")
+    rng::random(out.target(), g);
+  else if (row.op == "random_from_to")
+    rng::random_from_to(out.target(), integers(row.args)[0], integers(row.args)[1], g);
+  else if (row.op == "random_from")
+    rng::random_from_to(out.target(), integers(row.args)[0], std::nullopt, g);
+  else if (row.op == "random_full")
+    rng::random_from_to(out.target(), INT64_MIN, std::nullopt, g);
+  else if (row.op == "randperm")
+    rng::randperm(row.dtype, out.bytes.data(), out.numel(), row.strides[0], g);
   else if (row.op == "bernoulli_tensor") {
     Block p = half_expanded(dtype_of(row.p_dtype), row.sizes, a[0]);
     rng::bernoulli(out.target(), {p.dtype, p.bytes.data(), p.strides}, g);
@@ -185,7 +201,8 @@ std::vector<uint8_t> call(const Row& row, GeneratorImpl& g) {
     out.each([](double v) { return std::floor(v); });
     Block p = half_expanded(row.dtype, row.sizes, 0.01);
     Block result(row.dtype, row.sizes, contiguous(row.sizes));
-    rng::binomial(result.target(), {out.dtype, out.bytes.data(), out.strides}, {p.dtype, p.bytes.data(), p.strides}, g);
+    rng::binomial(result.target(), {out.dtype, out.bytes.data(), out.strides},
+                  {p.dtype, p.bytes.data(), p.strides}, g);
     return result.logical();
   } else if (row.op == "standard_gamma") {
     out.set_pattern(a[0]);
@@ -197,14 +214,16 @@ std::vector<uint8_t> call(const Row& row, GeneratorImpl& g) {
     const bool matrix = row.sizes.size() == 2;
     const int64_t rows = matrix ? row.sizes[0] : 1, samples = static_cast<int64_t>(a[0]);
     Block result(ScalarType::Long, {rows, samples}, {samples, 1});
-    const rng::Weights weights{row.dtype, out.bytes.data(), rows, row.sizes.back(), matrix ? row.strides[0] : 0, row.strides.back()};
+    const rng::Weights weights{
+        row.dtype, out.bytes.data(), rows, row.sizes.back(), matrix ? row.strides[0] : 0, row.strides.back()};
     auto* indices = reinterpret_cast<int64_t*>(result.bytes.data());
     if (row.op == "multinomial") {
       rng::multinomial_with_replacement(weights, samples, indices, g);
     } else {
       // Noise is dense in the weights' order of dimensions, as empty_like makes it.
       const bool transposed = matrix && row.strides[0] < row.strides[1];
-      Block noise(row.dtype, row.sizes, transposed ? std::vector<int64_t>{1, row.sizes[0]} : contiguous(row.sizes));
+      Block noise(row.dtype, row.sizes,
+                  transposed ? std::vector<int64_t>{1, row.sizes[0]} : contiguous(row.sizes));
       rng::multinomial_without_replacement(weights, samples, indices, noise.target(), g);
     }
     return result.logical();
@@ -218,9 +237,10 @@ std::vector<uint8_t> call(const Row& row, GeneratorImpl& g) {
 uint32_t libm_checksum() {
   uint32_t crc = 0;
   std::vector<double> values(30000);
-  for (double (*const f)(double) : {static_cast<double (*)(double)>(std::log), static_cast<double (*)(double)>(std::log1p),
-                                    static_cast<double (*)(double)>(std::exp), static_cast<double (*)(double)>(std::sin),
-                                    static_cast<double (*)(double)>(std::cos), static_cast<double (*)(double)>(std::tan)}) {
+  for (double (*const f)(double) :
+       {static_cast<double (*)(double)>(std::log), static_cast<double (*)(double)>(std::log1p),
+        static_cast<double (*)(double)>(std::exp), static_cast<double (*)(double)>(std::sin),
+        static_cast<double (*)(double)>(std::cos), static_cast<double (*)(double)>(std::tan)}) {
     for (int i = 1; i <= 30000; ++i) values[static_cast<size_t>(i - 1)] = f(i / 30011.0);
     crc = crc32(reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(double), crc);
   }
@@ -242,9 +262,10 @@ std::vector<Row> load(const std::string& path) {
     std::stringstream parts(line);
     for (std::string f; std::getline(parts, f, '\t');) field.push_back(f);
     const size_t colon = field.at(0).find(':');
-    rows.push_back({field[0].substr(0, colon), colon == std::string::npos ? "" : field[0].substr(colon + 1), dtype_of(field.at(1)),
-                    integers(field.at(2)), integers(field.at(3)), field.at(4), line, std::stoull(field.at(5)),
-                    static_cast<uint32_t>(std::stoul(field.at(6), nullptr, 16)), static_cast<uint32_t>(std::stoul(field.at(7), nullptr, 16))});
+    rows.push_back({field[0].substr(0, colon), colon == std::string::npos ? "" : field[0].substr(colon + 1),
+                    dtype_of(field.at(1)), integers(field.at(2)), integers(field.at(3)), field.at(4), line,
+                    std::stoull(field.at(5)), static_cast<uint32_t>(std::stoul(field.at(6), nullptr, 16)),
+                    static_cast<uint32_t>(std::stoul(field.at(7), nullptr, 16))});
   }
   return rows;
 }
@@ -262,7 +283,8 @@ TEST(RandomStreams, MatchUpstreamBitForBit) {
     const auto first = call(row, g), second = call(row, g);
     const uint32_t results = crc32(second.data(), second.size(), crc32(first.data(), first.size()));
     const auto state = g.get_state();
-    // Where libm rounds otherwise than on the recording machine, so would upstream: rows of double functions say nothing there.
+    // Where libm rounds otherwise than on the recording machine, so would upstream: rows of double functions
+    // say nothing there.
     if (!same_libm && uses_libm(row)) {
       ++unknown;
       continue;
@@ -271,7 +293,9 @@ TEST(RandomStreams, MatchUpstreamBitForBit) {
       if (++wrong[row.op + " " + std::string(dtype_name(row.dtype))] == 1)
         ADD_FAILURE() << row.line << (results != row.results ? ": other results" : ": other state");
   }
-  if (unknown) std::printf("libm rounds otherwise than the recording machine's: %d of %zu rows not compared\n", unknown, rows.size());
+  if (unknown)
+    std::printf("libm rounds otherwise than the recording machine's: %d of %zu rows not compared\n", unknown,
+                rows.size());
   for (const auto& [what, count] : wrong) ADD_FAILURE() << what << ": " << count << " rows";
 }
 
@@ -315,10 +339,10 @@ TEST(Generator, RefusesForgedStates) {
     bad[at] = value;
     return bad;
   };
-  EXPECT_THROW(g.set_state(with(12, 0)), Error);    // not seeded
+  EXPECT_THROW(g.set_state(with(12, 0)), Error);     // not seeded
   EXPECT_THROW(g.set_state(with(11, 0x80)), Error);  // negative left
-  EXPECT_THROW(g.set_state(with(17, 3)), Error);    // next behind the words
-  EXPECT_THROW(g.set_state(with(16, 200)), Error);  // left and next that would read behind the words
+  EXPECT_THROW(g.set_state(with(17, 3)), Error);     // next behind the words
+  EXPECT_THROW(g.set_state(with(16, 200)), Error);   // left and next that would read behind the words
   EXPECT_EQ(g.get_state(), good);
 }
 
@@ -333,15 +357,21 @@ TEST(RandomFills, CheckArguments) {
     }
     return "no error";
   };
-  EXPECT_EQ(message([&] { rng::uniform(f.target(), 2, 1, g); }), "uniform_ expects to return a [from, to) range, but found from=2 > to=1");
-  EXPECT_EQ(message([&] { rng::normal(f.target(), 0, -1, g); }), "normal expects std >= 0.0, but found std -1");
-  EXPECT_EQ(message([&] { rng::normal(i.target(), 0, 1, g); }), "\"normal_kernel_cpu\" not implemented for 'Int'");
-  EXPECT_EQ(message([&] { rng::bernoulli(f.target(), 1.5, g); }), "bernoulli_ expects p to be in [0, 1], but got p=1.5");
+  EXPECT_EQ(message([&] { rng::uniform(f.target(), 2, 1, g); }),
+            "uniform_ expects to return a [from, to) range, but found from=2 > to=1");
+  EXPECT_EQ(message([&] { rng::normal(f.target(), 0, -1, g); }),
+            "normal expects std >= 0.0, but found std -1");
+  EXPECT_EQ(message([&] { rng::normal(i.target(), 0, 1, g); }),
+            "\"normal_kernel_cpu\" not implemented for 'Int'");
+  EXPECT_EQ(message([&] { rng::bernoulli(f.target(), 1.5, g); }),
+            "bernoulli_ expects p to be in [0, 1], but got p=1.5");
   EXPECT_EQ(message([&] { rng::random_from_to(i.target(), 5, 5, g); }),
             "random_ expects 'from' to be less than 'to', but got from=5 >= to=5");
-  EXPECT_EQ(message([&] { rng::random_from_to(u8.target(), 0, 300, g); }), "to - 1 is out of bounds for unsigned char");
+  EXPECT_EQ(message([&] { rng::random_from_to(u8.target(), 0, 300, g); }),
+            "to - 1 is out of bounds for unsigned char");
   EXPECT_EQ(message([&] { rng::cauchy(i.target(), 0, 1, g); }),
-            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified int");
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point "
+            "but you specified int");
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST(Tensor, ResizeOutputWarnsOnlyWhenElementsAreLost) {
   fill(some, 7.0);
   EXPECT_TRUE(resize_output(some, {400}));
   EXPECT_EQ(some.data<float>()[2], 7.0f);
-  EXPECT_EQ(last_warning.substr(0, 112),
+  EXPECT_EQ(last_warning.substr(0, 113),
             "An output with one or more elements was resized since it had shape [3], which does not match the required output ");
   warn_hook = nullptr;
 }

@@ -1,0 +1,108 @@
+// New tensors: uninitialised, or filled with one number.
+#include "generated/slots/copy.h"
+#include "runtime/copy.h"
+#include "runtime/error.h"
+#include "runtime/refuse.h"
+#include "runtime/shape.h"
+
+namespace tn::native {
+namespace {
+
+using Dtype = std::optional<ScalarType>;
+using LayoutArg = std::optional<Layout>;
+using DeviceArg = std::optional<Device>;
+using Pinned = std::optional<bool>;
+using Format = std::optional<MemoryFormat>;
+
+void check_options(std::string_view op, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  if (layout && *layout != Layout::Strided) refuse(op, str("layout ", layout_name(*layout)), "new tensors are strided");
+  if (device && !device->is_cpu() && !device->is_meta()) refuse(op, str("device ", device->str()), "there is no such backend");
+  if (pin_memory.value_or(false)) refuse(op, "pin_memory", "there is no accelerator to pin memory for");
+}
+
+Tensor fresh(std::string_view op, IntView size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  check_options(op, layout, device, pin_memory);
+  return tn::empty(size, dtype.value_or(default_dtype()), device.value_or(Device()));
+}
+
+Tensor like(std::string_view op, const Tensor& self, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory, Format format) {
+  check_options(op, layout.value_or(self.layout()), device, pin_memory);
+  const ScalarType t = dtype.value_or(self.dtype());
+  const Device where = device.value_or(self.device());
+  const MemoryFormat f = format.value_or(MemoryFormat::Preserve);
+  if (f != MemoryFormat::Preserve || self.is_contiguous())
+    return tn::empty(self.sizes(), t, where, f == MemoryFormat::Preserve ? MemoryFormat::Contiguous : f);
+  if (self->is_non_overlapping_and_dense()) return tn::empty_strided(self.sizes(), self.strides(), t, where);
+  return tn::empty_strided(self.sizes(), preserved_strides(self.sizes(), self.strides()), t, where);
+}
+
+Tensor filled(Tensor t, const Scalar& value) {
+  fill(t, value);
+  return t;
+}
+Tensor zeroed(Tensor t) {
+  zero(t);
+  return t;
+}
+
+// torch.full without a dtype: the number's kind decides.
+ScalarType dtype_of_number(const Scalar& s) {
+  if (s.is_complex()) return complex_of(default_dtype());
+  return s.is_floating() ? default_dtype() : s.is_bool() ? ScalarType::Bool : ScalarType::Long;
+}
+
+}  // namespace
+
+Tensor empty_memory_format(IntArrayRef size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory, Format format) {
+  check_options("aten::empty.memory_format", layout, device, pin_memory);
+  return tn::empty(size, dtype.value_or(default_dtype()), device.value_or(Device()), format.value_or(MemoryFormat::Contiguous));
+}
+Tensor empty_strided(IntArrayRef size, IntArrayRef stride, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  check_options("aten::empty_strided", layout, device, pin_memory);
+  return tn::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device()));
+}
+Tensor empty_like(const Tensor& self, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory, Format format) {
+  return like("aten::empty_like", self, dtype, layout, device, pin_memory, format);
+}
+Tensor new_empty(const Tensor& self, IntArrayRef size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  return fresh("aten::new_empty", size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin_memory);
+}
+Tensor new_empty_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride, Dtype dtype, LayoutArg layout, DeviceArg device,
+                         Pinned pin_memory) {
+  check_options("aten::new_empty_strided", layout, device, pin_memory);
+  return tn::empty_strided(size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()));
+}
+
+Tensor full(IntArrayRef size, const Scalar& value, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  return filled(fresh("aten::full", size, dtype.value_or(dtype_of_number(value)), layout, device, pin_memory), value);
+}
+Tensor full_like(const Tensor& self, const Scalar& value, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory, Format format) {
+  return filled(like("aten::full_like", self, dtype, layout, device, pin_memory, format), value);
+}
+Tensor new_full(const Tensor& self, IntArrayRef size, const Scalar& value, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  return filled(new_empty(self, size, dtype, layout, device, pin_memory), value);
+}
+Tensor scalar_tensor(const Scalar& s, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  return filled(fresh("aten::scalar_tensor", {}, dtype, layout, device, pin_memory), s);
+}
+
+Tensor zeros(IntArrayRef size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  return zeroed(fresh("aten::zeros", size, dtype, layout, device, pin_memory));
+}
+Tensor zeros_like(const Tensor& self, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory, Format format) {
+  return zeroed(like("aten::zeros_like", self, dtype, layout, device, pin_memory, format));
+}
+Tensor new_zeros(const Tensor& self, IntArrayRef size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  return zeroed(new_empty(self, size, dtype, layout, device, pin_memory));
+}
+Tensor ones(IntArrayRef size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  return filled(fresh("aten::ones", size, dtype, layout, device, pin_memory), 1);
+}
+Tensor ones_like(const Tensor& self, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory, Format format) {
+  return filled(like("aten::ones_like", self, dtype, layout, device, pin_memory, format), 1);
+}
+Tensor new_ones(const Tensor& self, IntArrayRef size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  return filled(new_empty(self, size, dtype, layout, device, pin_memory), 1);
+}
+
+}  // namespace tn::native
