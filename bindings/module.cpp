@@ -81,7 +81,8 @@ bool bind_operators(PyObject* module) {
 
 bool fill(PyObject* module) {
   init_core();
-  return install_names(module) && bind_errors(module) && bind_torch_function(module) && bind_objects(module) && bind_tensor(module) &&
+  // Upstream adds _functions in _initExtension; torch.autograd may be imported before that one is through.
+  return install_names(module) && install_submodule("_functions") && bind_errors(module) && bind_torch_function(module) && bind_objects(module) && bind_tensor(module) &&
          bind_return_types(module) && bind_operators(module) && bind_grad_mode(module);
 }
 

@@ -150,7 +150,7 @@ int accept_tensor(const Param& param, PyObject* obj, Parsed& p, Arg* out) {
   return 1;
 }
 
-int accept_tensors(const Param& param, PyObject* obj, int position, Parsed& p, Arg* out) {
+int accept_tensors(PyObject* obj, int position, Parsed& p, Arg* out) {
   Items items;
   if (!items_of(obj, &items)) return 0;
   auto** const data = static_cast<TensorImpl**>(p.allocate(sizeof(TensorImpl*) * static_cast<size_t>(items.n)));
@@ -160,7 +160,6 @@ int accept_tensors(const Param& param, PyObject* obj, int position, Parsed& p, A
     if (is_exact_tensor(item)) {
       data[i] = impl_of(item);
       if (data[i]->numel() >= kLargeNumel) p.large = true;
-    } else if (item == Py_None && param.type == ParamType::OptionalTensorList) {
     } else if (overrides(item)) {
       p.overloaded.add(item);
       if (is_tensor(item)) data[i] = impl_of(item);
@@ -322,7 +321,7 @@ int accept(const Param& param, PyObject* obj, int position, Parsed& p, Arg* out,
       return 1;
     case ParamType::TensorList:
     case ParamType::OptionalTensorList:
-      return accept_tensors(param, obj, position, p, out);
+      return accept_tensors(obj, position, p, out);
     case ParamType::IntList: {
       Items items;
       if (items_of(obj, &items)) return ints_from_items(param, items, p, out, failed);

@@ -40,6 +40,7 @@ struct Slot {
 std::vector<Slot> slots_of(const Signature& s) {
   std::vector<Slot> out;
   bool star = false;
+  if (s.num_params == 0) out.push_back({"", ""});  // "()" reads back as one nameless argument
   for (int i = 0; i < s.num_params; ++i) {
     const Param& p = s.params[i];
     if ((p.flags & Param::kKeywordOnly) && !star) {

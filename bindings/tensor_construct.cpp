@@ -131,7 +131,7 @@ PyObject* make_wrapper(PyObject*, Parsed& p, int) {
   PyObject* const handler = _PyType_Lookup(type, dispatch.get());
   if (!handler || handler == disabled_torch_dispatch_impl) {
     const PyRef name = PyRef::check(PyObject_GetAttrString(cls, "__name__"));
-    raise(PyExc_TypeError, "cls (%U) must define __torch_dispatch__ for _make_wrapper_subclass", name.get());
+    raise(PyExc_TypeError, "%U must define __torch_dispatch__", name.get());
   }
   class_argument(cls);
   if (static_cast<Layout>(p.arg(kLayout).i) != Layout::Strided) refuse("_make_wrapper_subclass", "a layout other than strided", "only strided headers");

@@ -98,18 +98,28 @@ constexpr auto kEntries = dunder_entries(std::make_index_sequence<kNumDunders>()
 
 // ---- slots -------------------------------------------------------------------------------------------------------------
 // torch.Tensor is a Python class, so its slots look dunder methods up by name. For classes that don't override a dunder
-// the slot calls the operator at once; the class's own slot serves what else may come (a tensor on the right only).
+// the slot calls the operator at once.
 
-template <int kIndex>
-binaryfunc& original() {
-  static binaryfunc f = nullptr;
-  return f;
+constexpr const char* kReflectedNames[] = {"__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rmatmul__"};
+
+// The left operand is no tensor: the right one's reflected method decides, if it has one.
+template <int kReflected>
+PyObject* reflected(PyObject* left, PyObject* right) {
+  static constexpr const char* const kName = kReflectedNames[kReflected];
+  if constexpr (index_of(kName) >= 0) {
+    return or_not_implemented(call_target(index_of(kName), right, &left, 1, nullptr));
+  } else {
+    static PyObject* const name = PyUnicode_InternFromString(kName);
+    if (!_PyType_Lookup(Py_TYPE(right), name)) Py_RETURN_NOTIMPLEMENTED;
+    return PyObject_CallMethodOneArg(right, name, left);
+  }
 }
 
-template <int kIndex>
+template <int kIndex, int kReflected>
 PyObject* binary_slot(PyObject* left, PyObject* right) {
-  if (is_tensor(left)) return or_not_implemented(call_target(kIndex, left, &right, 1, nullptr));
-  return original<kIndex>()(left, right);
+  if (__builtin_expect(is_tensor(left), 1)) return or_not_implemented(call_target(kIndex, left, &right, 1, nullptr));
+  if constexpr (kReflected >= 0) return reflected<kReflected>(left, right);
+  else Py_RETURN_NOTIMPLEMENTED;
 }
 
 bool inherits(PyTypeObject* cls, const char* name) {
@@ -117,11 +127,12 @@ bool inherits(PyTypeObject* cls, const char* name) {
   return text && (cls == tensor_class || _PyType_Lookup(cls, text.get()) == _PyType_Lookup(tensor_class, text.get()));
 }
 
-template <int kIndex>
-void install(PyTypeObject* cls, binaryfunc& slot, const char* reflected) {
-  if (!inherits(cls, kDunders[kIndex].name) || (reflected && !inherits(cls, reflected))) return;
-  if (cls == tensor_class) original<kIndex>() = slot;
-  slot = binary_slot<kIndex>;
+template <int kIndex, int kReflected = -1>
+void install(PyTypeObject* cls, binaryfunc& slot) {
+  if (!inherits(cls, kDunders[kIndex].name)) return;
+  if constexpr (kReflected >= 0)
+    if (!inherits(cls, kReflectedNames[kReflected])) return;
+  slot = binary_slot<kIndex, kReflected>;
 }
 
 richcmpfunc original_compare = nullptr;
@@ -137,14 +148,14 @@ PyObject* compare_slot(PyObject* left, PyObject* right, int op) {
 void install_number_slots(PyTypeObject* cls) {
   PyNumberMethods* const n = cls->tp_as_number;
   if (!tensor_class || !n || !(cls->tp_flags & Py_TPFLAGS_HEAPTYPE)) return;
-  install<index_of("__add__")>(cls, n->nb_add, "__radd__");
-  install<index_of("__sub__")>(cls, n->nb_subtract, "__rsub__");
-  install<index_of("__mul__")>(cls, n->nb_multiply, "__rmul__");
-  install<index_of("__truediv__")>(cls, n->nb_true_divide, "__rtruediv__");
-  install<index_of("__matmul__")>(cls, n->nb_matrix_multiply, "__rmatmul__");
-  install<index_of("__iadd__")>(cls, n->nb_inplace_add, nullptr);
-  install<index_of("__isub__")>(cls, n->nb_inplace_subtract, nullptr);
-  install<index_of("__imul__")>(cls, n->nb_inplace_multiply, nullptr);
+  install<index_of("__add__"), 0>(cls, n->nb_add);
+  install<index_of("__sub__"), 1>(cls, n->nb_subtract);
+  install<index_of("__mul__"), 2>(cls, n->nb_multiply);
+  install<index_of("__truediv__"), 3>(cls, n->nb_true_divide);
+  install<index_of("__matmul__"), 4>(cls, n->nb_matrix_multiply);
+  install<index_of("__iadd__")>(cls, n->nb_inplace_add);
+  install<index_of("__isub__")>(cls, n->nb_inplace_subtract);
+  install<index_of("__imul__")>(cls, n->nb_inplace_multiply);
   if (cls == tensor_class) original_compare = cls->tp_richcompare;
   for (const char* name : {"__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__"})
     if (!inherits(cls, name)) return;

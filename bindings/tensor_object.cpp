@@ -15,8 +15,8 @@ PyTypeObject* parameter_class = nullptr;
 
 namespace {
 
-// CPython 3.11 keeps an instance's attributes in an array that is allocated with the object: one word before the dict's, both
-// before the collector's header. Knowing it lets dead objects be reused together with their array, and lets the collector walk
+// CPython 3.11 keeps an instance's attributes in an array, if object.__new__ made it, or in a dict; their words stand before the
+// collector's header. Knowing it lets dead objects be reused while neither holds anything, and lets the collector walk
 // attributes without building a dict. Other versions take the general road.
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 struct AttributeArray {
@@ -135,7 +135,7 @@ bool try_recycle(PyObject* self) {
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
   if (Py_TYPE(self) != tensor_class || num_free == kMaxFree || !has_managed_dict(tensor_class)) return false;
   const AttributeArray a = array_of(self);
-  if (dict_of(self) || !a.base || a.used() != 0) return false;
+  if (dict_of(self) || (a.base && a.used() != 0)) return false;
   free_objects[num_free++] = self;
   return true;
 #else

@@ -4,7 +4,7 @@
 
 namespace tn::py {
 
-constinit thread_local TorchFunctionState torch_function_state{};
+constinit thread_local TorchFunctionState torch_function_state [[gnu::tls_model("initial-exec")]]{};
 PyObject* disabled_torch_function_impl = nullptr;
 PyObject* disabled_torch_dispatch_impl = nullptr;
 

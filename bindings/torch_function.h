@@ -17,7 +17,8 @@ struct TorchFunctionState {
   uint32_t num_modes;  // while not disabled; see mode_active
   std::vector<PyObject*>* stack;
 };
-extern constinit thread_local TorchFunctionState torch_function_state;
+// Initial-exec: a few bytes of the static block, and no call to find them.
+extern constinit thread_local TorchFunctionState torch_function_state [[gnu::tls_model("initial-exec")]];
 
 inline bool torch_function_mode_active() {
   return __builtin_expect(torch_function_state.num_modes != 0, 0) && torch_function_state.disabled != TorchFunctionState::kAll;

@@ -12,7 +12,7 @@ import jinja2
 
 from codegen import python_tables
 from codegen.claims import DTYPES, Plan, Served
-from codegen.literals import DefaultPool, cpp_default
+from codegen.literals import DefaultPool, c_string, cpp_default
 from codegen.model import Arg, Op
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
@@ -29,11 +29,6 @@ _KEY_VALUES = {
 _WAYS = {"slot": "Kernel", "raw": "Raw", "compose": "Compose"}
 
 
-def quoted(text: str) -> str:
-    """A C++ string literal."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 class Emitter:
     """Renders templates with the head that every generated file has."""
 
@@ -46,6 +41,7 @@ class Emitter:
             keep_trailing_newline=True,
             autoescape=False,
         )
+        self.env.filters["quoted"] = c_string
 
     def render(self, template: str, **names: Any) -> str:
         return self.env.get_template(template).render(template=template, version=self.surface.version, **names)
@@ -76,8 +72,8 @@ class Emitter:
                     "name": op.name,
                     "overload": op.overload,
                     "ident": op.ident,
-                    "schema": quoted(op.schema),
-                    "reason": "nullptr" if served else quoted(self.plan.refused[op.full]),
+                    "schema": c_string(op.schema),
+                    "reason": "nullptr" if served else c_string(self.plan.refused[op.full]),
                     "tags": hex(sum(1 << tag_values[t] for t in op.tags)),
                     "key_list": name,
                     "num_args": len(op.args),

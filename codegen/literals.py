@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from codegen.model import Arg, Op
@@ -13,6 +14,11 @@ _NAMED_CPP = {
     "contiguous_format": "MemoryFormat::Contiguous",
     "preserve_format": "MemoryFormat::Preserve",
 }
+
+
+def c_string(text: str) -> str:
+    """A C++ string literal."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 class LiteralError(Exception):
@@ -41,7 +47,7 @@ def cpp_default(arg: Arg) -> str:
     if text in _NAMED_CPP:
         return _NAMED_CPP[text]
     if text.startswith(('"', "'")):
-        return f'"{text[1:-1]}"'
+        return c_string(ast.literal_eval(text))
     if "[" in kind:
         if not text.startswith("["):
             text = f"[{', '.join([text] * max(1, _list_size(kind)))}]"
@@ -79,7 +85,7 @@ class DefaultPool:
         if text in _NAMED:
             return f"Arg::of(int64_t{{{_NAMED[text]}}})"
         if text.startswith(('"', "'")):
-            return f'Arg::of(std::string_view("{text[1:-1]}"))'
+            return f"Arg::of(std::string_view({c_string(ast.literal_eval(text))}))"
         if "[" in kind:
             if not text.startswith("["):
                 text = f"[{', '.join([text] * max(1, _list_size(kind)))}]"
