@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import yaml
 
 from codegen import python_tables
 from codegen.claims import DTYPES, Plan, Served
@@ -16,6 +17,7 @@ from codegen.literals import DefaultPool, c_string, cpp_default
 from codegen.model import Arg, Op
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
+SCHEMAS = Path(__file__).resolve().parent / "schemas"
 FUNCTION_SHARDS = 8
 ADAPTER_SHARDS = 4
 
@@ -50,6 +52,7 @@ class Emitter:
         """Everything below generated/; `more` are files that other generators made."""
         files = {"op_ids.h": self.render("op_ids.h.j2", ops=self.surface.ops)}
         files["op_table.cpp"] = self._op_table()
+        files["extra_ops.cpp"] = self.render("extra_ops.cpp.j2", ops=extra_ops())
         files |= self._families() | self._typed_api() | self._bindings()
         files |= more
         files["manifest.json"] = self._manifest()
@@ -218,6 +221,19 @@ class Emitter:
         lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in ops.items()]
         body = ",\n".join(lines)
         return f'{{"summary": {json.dumps(head)},\n "ops": {{\n{body}\n }}\n}}\n'
+
+
+def extra_ops() -> list[dict[str, str]]:
+    """The operators of codegen/schemas/*.yaml: each file has one reason for all of its schemas."""
+    rows = []
+    for path in sorted(SCHEMAS.glob("*.yaml")):
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        for schema in data["schemas"]:
+            name, _, overload = schema.partition("(")[0].partition(".")
+            rows.append(
+                {"name": name, "overload": overload, "schema": c_string(schema), "reason": c_string(data["reason"])}
+            )
+    return rows
 
 
 def base_name(name: str) -> str:

@@ -204,8 +204,12 @@ void register_kernel(OpRow& op, Registration registration);
 void deregister_kernel(OpRow& op, DispatchKey key, const BoxedKernel* kernel);
 // A boxed kernel for every operator without one at the key; null restores the default.
 void register_fallback(DispatchKey functionality, Ref<BoxedKernel> kernel, bool fallthrough);
+// Whether a key has a kernel for operators without one of their own; autocast's is to fall through, as upstream's.
+bool has_fallback(DispatchKey functionality);
 // What upstream's dispatcher would answer: is there a kernel registered under exactly this key (upstream's table, then ours).
 bool has_kernel_for_key(const OpRow& op, DispatchKey key);
+// Whether an alias key stands for the runtime key: AutogradCPU for Autograd, CPU for CompositeExplicitAutograd...
+bool key_in_alias(DispatchKey key, DispatchKey alias);
 bool has_computed_kernel_for_key(const OpRow& op, DispatchKey key);
 const FunctionSchema& schema_of(OpRow& op);
 
