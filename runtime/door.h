@@ -21,7 +21,11 @@
 namespace tn {
 
 // How an operator is served. See docs: claims.
-enum class Way : uint8_t { Refuse, Kernel, Raw, Compose, Python };
+enum class Way : uint8_t {
+  Refuse, Kernel, Raw, Compose,
+  Python,   // by upstream's own decomposition
+  Defined,  // by torch.library: upstream's table knows nothing of it
+};
 
 // What upstream says of an operator; constant, generated, in the order of OpId.
 struct OpInfo {
