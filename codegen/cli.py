@@ -64,7 +64,8 @@ def generate(args: argparse.Namespace) -> int:
     after = json.loads(files["manifest.json"])["ops"]
     for line in difference(before, after):
         print(line)
-    print(f"{len(plan.served)} operators served, {len(plan.refused)} refused; {len(changed)} files changed")
+    counts = f"{len(plan.served)} operators served, {len(plan.python)} by decomposition, {len(plan.refused)} refused"
+    print(f"{counts}; {len(changed)} files changed")
     return 0
 
 
@@ -76,9 +77,11 @@ def show(args: argparse.Namespace) -> int:
         return 1
     for op in found:
         served = plan.served.get(op.full)
-        state = f"{served.claim.way} ({served.claim.where}, form {served.form})" if served else plan.refused[op.full]
+        by_python = plan.python.get(op.full)
+        state = f"{served.claim.way} ({served.claim.where}, form {served.form})" if served else plan.refused.get(op.full, "")
+        state = f"upstream's decomposition ({by_python.where})" if by_python else state
         print(f"{op.schema}\n  kind {op.kind}, keys {' '.join(op.keys)}, tags {' '.join(op.tags) or '-'}")
-        print(f"  {'served: ' if served else 'refused: '}{state}\n  C++ {op.signature}")
+        print(f"  {'served: ' if served or by_python else 'refused: '}{state}\n  C++ {op.signature}")
     return 0
 
 
