@@ -42,14 +42,18 @@ def write_changed(files: dict[str, str], out: Path) -> list[str]:
 
 
 def difference(before: dict[str, dict[str, str]], after: dict[str, dict[str, str]]) -> list[str]:
-    """What changed between two manifests' operators, for the reader of a bump."""
-    lines = [f"added    {name}" for name in sorted(after.keys() - before.keys())]
-    lines += [f"removed  {name}" for name in sorted(before.keys() - after.keys())]
+    """What changed between two manifests' operators, for the reader of a bump or of a new kernel."""
+    lines = [f"added           {name}" for name in sorted(after.keys() - before.keys())]
+    lines += [f"removed         {name}" for name in sorted(before.keys() - after.keys())]
     for name in sorted(before.keys() & after.keys()):
         was, now = before[name], after[name]
-        if was != now:
-            what = "now refused" if now["way"] == "refuse" and was["way"] != "refuse" else "changed"
-            lines.append(f"{what:<8} {name}")
+        if was.get("schema") != now["schema"]:
+            lines.append(f"schema changed  {name}")
+        if was["way"] != now["way"]:
+            what = "now refused" if now["way"] == "refuse" else "now served"
+            lines.append(f"{what:<15} {name}" + (f": {now['reason']}" if now["way"] == "refuse" else f": {now['way']}"))
+        elif {k: v for k, v in was.items() if k != "schema"} != {k: v for k, v in now.items() if k != "schema"}:
+            lines.append(f"changed         {name}")
     return lines
 
 

@@ -227,6 +227,8 @@ class Emitter:
         plan = self.plan
         head = {"upstream": self.surface.version, "served": len(plan.served)}
         head |= {"python": len(plan.python), "refused": len(plan.refused)}
+        for op in self.surface.ops:  # a bump's report tells by it which schemas changed
+            ops[op.full]["schema"] = f"{zlib.crc32(op.schema.encode()):08x}"
         lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in ops.items()]
         body = ",\n".join(lines)
         return f'{{"summary": {json.dumps(head)},\n "ops": {{\n{body}\n }}\n}}\n'
