@@ -184,6 +184,7 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
   }
   TN_CHECK(indexing == "xy" || indexing == "ij", "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
   const bool swap = indexing == "xy" && tensors.size() >= 2;
+  // "xy" counts along the columns first: rows and columns change places, the results keep theirs.
   std::vector<Tensor> axes = tensors.vec();
   if (swap) std::swap(axes[0], axes[1]);
   DimVector shape;
@@ -197,9 +198,7 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
     line[i] = axes[i].numel();
     grids.push_back(at::expand(at::view(axes[i], line), shape));
   }
-  if (!swap) return grids;
-  for (Tensor& g : grids) g = at::transpose(g, 0, 1);
-  std::swap(grids[0], grids[1]);
+  if (swap) std::swap(grids[0], grids[1]);
   return grids;
 }
 

@@ -81,7 +81,7 @@ std::vector<Slot> assign(const Tensor& self, TensorList indices, bool allow_mask
     }
     dim += slot.taken;
   }
-  TN_CHECK_AS(Index, dim <= self.dim(), "too many indices for tensor of dimension ", self.dim(), " (got ", dim, ")");
+  if (dim > self.dim()) wrap_dim(self.dim(), self.dim());  // masks took more dimensions than there are: IndexError
   return slots;
 }
 

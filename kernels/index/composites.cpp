@@ -102,7 +102,8 @@ Along along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t
     a[static_cast<size_t>(d)] = indices->size(d);
     b[static_cast<size_t>(d)] = self->size(d);
   }
-  return {at::expand(self, infer_size(b, self.sizes())), at::expand(indices, infer_size(a, indices.sizes())), d};
+  const DimVector wide = infer_size(a, indices.sizes());
+  return {at::expand(self, infer_size(b, self.sizes())), at::expand(indices, wide), d};
 }
 
 }  // namespace

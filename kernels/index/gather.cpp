@@ -1,5 +1,6 @@
 // gather and the scatter family: each element of the index names a position of its own line.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 
@@ -92,12 +93,12 @@ void check_scatter(const char* name, const Tensor& self, int64_t dim, const Tens
     TN_CHECK(self.dtype() == src->dtype(), name, "(): Expected self.dtype to be equal to src.dtype");
   if (index.numel() == 0) return;
   TN_CHECK(rank(self) == rank(index), "Index tensor must have the same number of dimensions as self tensor");
-  TN_CHECK(!src || rank(*src) == rank(index), "Index tensor must have the same number of dimensions as src tensor");
   bool fits = true;
   for (int64_t i = 0; i < rank(self); ++i) {
     const int64_t n = line_size(index, i);
-    fits &= (i == d || n <= line_size(self, i)) && (!src || n <= line_size(*src, i));
+    fits &= (i == d || n <= line_size(self, i)) && (!src || n <= (src->dim() == 0 && i == 0 ? 1 : src->size(i)));
   }
+  TN_CHECK(!src || rank(*src) == rank(index), "Index tensor must have the same number of dimensions as src tensor");
   if (src)
     TN_CHECK(fits, "Expected index ", index.sizes(), " to be no larger than self ", self.sizes(), " apart from dimension ", d,
              " and to be no larger size than src ", src->sizes());
@@ -195,8 +196,10 @@ void slots::scatter_value_cpu(Outputs& outs, const Tensor& self, int64_t dim, co
   scatter_into(outs, "scatter_gather_scalar_cpu", self, dim, index, {.number = &value}, Write::Assign);
 }
 void slots::scatter_reduce_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
-  warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. Use "
-       "torch.scatter_reduce instead for more reduction options.");
+  static constinit std::atomic<bool> warned{false};  // once a process, as upstream
+  if (!warned.exchange(true))
+    warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. Use "
+         "torch.scatter_reduce instead for more reduction options.");
   old_reduction(reduce);
   scatter_shape(outs, "scatter", self, dim, index, &src);
   check_overlaps(outs, self, index, &src);

@@ -56,8 +56,7 @@ void write_coordinates(const std::vector<int64_t>& at, IntView sizes, int64_t* t
 Tensor native::nonzero(const Tensor& self) {
   const std::vector<int64_t> at = nonzero_positions(self);
   const auto count = static_cast<int64_t>(at.size());
-  const int64_t sizes[] = {count, self.dim()}, strides[] = {1, std::max<int64_t>(count, 1)};
-  if (count == 0) return empty(sizes, ScalarType::Long);
+  const int64_t sizes[] = {count, self.dim()}, strides[] = {1, count};
   // Upstream fills one dimension after the other.
   Tensor out = empty_strided(sizes, strides, ScalarType::Long);
   if (out.numel() != 0) write_coordinates(at, self.sizes(), out.data<int64_t>(), 1, count, count);
@@ -94,8 +93,8 @@ Tensor native::nonzero_static(const Tensor& self, int64_t size, int64_t fill_val
 }
 const Tensor& native::nonzero_static_out(const Tensor& self, int64_t size, int64_t fill_value, const Tensor& out) {
   TN_CHECK(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
-  TN_CHECK(out.dtype() == ScalarType::Long, "nonzero_static: Expected out tensor to have scalar type ", ScalarType::Long == out.dtype() ? "" : "Long",
-           " but got scalar type", scalar_type_name(out.dtype()));
+  TN_CHECK(out.dtype() == ScalarType::Long, "nonzero_static: Expected out tensor to have scalar type Long but got scalar type",
+           scalar_type_name(out.dtype()));
   const int64_t sizes[] = {size, self.dim()};
   resize_output(out, sizes);
   nonzero_static_into(self, size, fill_value, out);

@@ -1,5 +1,6 @@
 // Operators with one vector of positions in one dimension: index_select, index_add, index_copy, index_fill, index_reduce.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "generated/slots/index.h"
@@ -8,6 +9,7 @@
 #include "kernels/index/numbers.h"
 #include "runtime/overlap.h"
 #include "runtime/threads.h"
+#include "runtime/warn.h"
 
 namespace tn {
 namespace {
@@ -210,9 +212,15 @@ void fold(Reduce r, T& to, T v) {
   }
 }
 
+void warn_beta() {
+  static constinit std::atomic<bool> warned{false};
+  if (!warned.exchange(true)) warn("index_reduce() is in beta and the API may change at any time.");
+}
+
 void reduce_into(const Tensor& out, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self) {
   TN_CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
            "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
+  warn_beta();
   assert_no_internal_overlap(out);
   assert_no_overlap(out, index);
   assert_no_overlap(out, source);
@@ -241,7 +249,7 @@ void reduce_into(const Tensor& out, int64_t dim, const Tensor& index, const Tens
 
 Tensor native::index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   check_index_source("index_add", self, dim, index, source);
-  Tensor out = clone(self);
+  Tensor out = clone(self, MemoryFormat::Contiguous);
   add_into(out, dim, index, source, alpha);
   return out;
 }
@@ -261,7 +269,7 @@ const Tensor& native::index_add_out(const Tensor& self, int64_t dim, const Tenso
 Tensor native::index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce,
                             bool include_self) {
   check_index_source("index_reduce", self, dim, index, source);
-  Tensor out = clone(self);
+  Tensor out = clone(self, MemoryFormat::Contiguous);
   reduce_into(out, dim, index, source, reduce, include_self);
   return out;
 }
@@ -283,6 +291,12 @@ const Tensor& native::index_reduce_out(const Tensor& self, int64_t dim, const Te
 
 namespace {
 
+std::string joined(const DimVector& sizes) {
+  std::string text;
+  for (const int64_t s : sizes) text += str(text.empty() ? "" : ", ", s);
+  return text;
+}
+
 void check_index_copy(const Tensor& self, int64_t& dim, const Tensor& index, const Tensor& source) {
   dim = wrap_dim(dim, self.dim());
   const int64_t count = index.numel();
@@ -298,8 +312,8 @@ void check_index_copy(const Tensor& self, int64_t& dim, const Tensor& index, con
   if (!a.empty()) a.erase(static_cast<size_t>(dim));
   if (!b.empty()) b.erase(static_cast<size_t>(dim));
   TN_CHECK(a.operator IntView() == b.operator IntView(),
-           "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ", a.operator IntView(),
-           " at dimension ", dim, " and source slice shape: ", b.operator IntView(), " at dimension 0.");
+           "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ", joined(a),
+           " at dimension ", dim, " and source slice shape: ", joined(b), " at dimension 0.");
   TN_CHECK_AS(Index, source.dim() == 0 || count == source->size(dim), "index_copy_(): Number of indices (", count,
               ") should be equal to source.size(dim) (", source.dim() == 0 ? 1 : source->size(dim), ")");
   if (is_barebones_unsigned(self.dtype())) not_implemented("index_copy_cpu", self.dtype());
@@ -320,7 +334,7 @@ void copy_lines(const Tensor& out, int64_t dim, const Tensor& index, const Tenso
 
 Tensor native::index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
   check_index_copy(self, dim, index, source);
-  Tensor out = clone(self);
+  Tensor out = clone(self, MemoryFormat::Contiguous);
   copy_lines(out, dim, index, source);
   return out;
 }
@@ -338,6 +352,12 @@ const Tensor& native::index_copy_out(const Tensor& self, int64_t dim, const Tens
 
 const Tensor& native::index_fill__int_Scalar(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   TN_CHECK_AS(Index, index.dtype() == ScalarType::Long, "index_fill_(): Expected dtype int64 for index.");
+  for (int64_t i = 0; i < self.dim(); ++i)
+    if (self->stride(i) == 0 && self->size(i) > 1) {
+      warn("Use of index_fill_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also "
+           "applies to advanced indexing e.g. tensor[mask] = scalar");
+      break;
+    }
   assert_no_overlap(self, index);
   TN_CHECK(self.is_complex() || !value.is_complex(), "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   TN_CHECK(index.dim() <= 1, "Index has to be a vector/scalar");
