@@ -90,6 +90,18 @@ struct Along {
   int64_t dim = 0;
 };
 
+// Negative positions count from the end, here only.
+Tensor wrapped(const Tensor& indices, int64_t size) {
+  if (indices.is_meta() || indices.numel() == 0) return indices;
+  const Tensor dense = at::contiguous(indices);
+  const auto* p = dense.data<int64_t>();
+  if (std::all_of(p, p + dense.numel(), [](int64_t i) { return i >= 0; })) return indices;
+  const Tensor out = at::clone(indices, MemoryFormat::Contiguous);
+  for (int64_t i = 0; i < out.numel(); ++i)
+    if (p[i] < 0) out.data<int64_t>()[i] = (p[i] % size + size) % size;
+  return out;
+}
+
 Along along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
   TN_CHECK(indices.dtype() == ScalarType::Long, "torch.take_along_dim(): dtype of indices should be Long but got ",
            scalar_type_name(indices.dtype()));
@@ -103,7 +115,7 @@ Along along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t
     b[static_cast<size_t>(d)] = self->size(d);
   }
   const DimVector wide = infer_size(a, indices.sizes());
-  return {at::expand(self, infer_size(b, self.sizes())), at::expand(indices, wide), d};
+  return {at::expand(self, infer_size(b, self.sizes())), at::expand(wrapped(indices, self.dim() > 0 ? self->size(d) : 1), wide), d};
 }
 
 }  // namespace
@@ -254,9 +266,11 @@ Tensor pad_circular(const Tensor& self, IntView pad) {
     TN_CHECK(left <= size && right <= size, "Padding value causes wrapping around more than once.");
     TN_CHECK(size + left + right >= 0, "Negative padding value is resulting in an empty dimension");
     std::vector<Tensor> parts;
-    if (left > 0) parts.push_back(at::slice(out, d, size - left, size));
-    parts.push_back(at::slice(out, d, std::max<int64_t>(-left, 0), size + std::min<int64_t>(right, 0)));
-    if (right > 0) parts.push_back(at::slice(out, d, 0, right));
+    // What negative padding takes away isn't wrapped either.
+    const Tensor middle = at::slice(out, d, std::max<int64_t>(-left, 0), size + std::min<int64_t>(right, 0));
+    if (left > 0) parts.push_back(at::slice(middle, d, middle->size(d) - left, middle->size(d)));
+    parts.push_back(middle);
+    if (right > 0) parts.push_back(at::slice(middle, d, 0, right));
     out = at::cat(parts, d);
   }
   return at::contiguous(out);

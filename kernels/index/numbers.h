@@ -21,6 +21,7 @@ template <class T>
 T times(T a, T b) {
   if constexpr (std::is_same_v<T, bool>) return a && b;
   else if constexpr (is_small_float_v<T>) return convert<T>(to_float(a) * to_float(b));
+  else if constexpr (std::is_same_v<T, ComplexHalf>) return convert<T>(convert<std::complex<float>>(a) * convert<std::complex<float>>(b));
   else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   else return a * b;
 }
@@ -52,6 +53,8 @@ T divided(T a, int64_t n) {
   } else if constexpr (std::is_integral_v<T>) {
     const auto wide = static_cast<int64_t>(a);
     return static_cast<T>(wide / n - (wide % n != 0 && wide < 0));
+  } else if constexpr (std::is_same_v<T, ComplexHalf>) {
+    return convert<T>(convert<std::complex<float>>(a) / static_cast<float>(n));
   } else if constexpr (is_std_complex_v<T>) {
     return a / static_cast<typename T::value_type>(n);
   } else {
@@ -72,6 +75,7 @@ void with_number(std::string_view name, ScalarType t, F&& f) {
     case ScalarType::BFloat16: return f.template operator()<BFloat16>();
     case ScalarType::Float: return f.template operator()<float>();
     case ScalarType::Double: return f.template operator()<double>();
+    case ScalarType::ComplexHalf: return f.template operator()<ComplexHalf>();
     case ScalarType::ComplexFloat: return f.template operator()<std::complex<float>>();
     case ScalarType::ComplexDouble: return f.template operator()<std::complex<double>>();
     case ScalarType::Bool: return f.template operator()<bool>();
@@ -83,7 +87,7 @@ template <class F>
 void with_ordered(std::string_view name, ScalarType t, F&& f) {
   if (tn::is_complex(t)) not_implemented(name, t);
   with_number(name, t, [&]<class T>() {
-    if constexpr (!is_std_complex_v<T>) f.template operator()<T>();
+    if constexpr (!is_std_complex_v<T> && !std::is_same_v<T, ComplexHalf>) f.template operator()<T>();
   });
 }
 inline bool has_arithmetic(ScalarType t) {

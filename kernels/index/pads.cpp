@@ -103,8 +103,8 @@ void pad_backward_meta(const Pads& p, Outputs& outs, const Tensor& grad, const T
   const DimVector sizes = padded_sizes(p, self, padding);
   for (int64_t k = 0; k < p.dims; ++k) {
     static constexpr const char* kNames[] = {"width", "height", "depth"};
-    TN_CHECK(grad.dim() == self.dim() && grad.size(-1 - k) == sizes[sizes.size() - 1 - static_cast<size_t>(k)], "grad_output ", kNames[k],
-             " unexpected. Expected: ", sizes[sizes.size() - 1 - static_cast<size_t>(k)], ", Got: ", grad.dim() > k ? grad.size(-1 - k) : 0);
+    TN_CHECK(grad.dim() == self.dim() && grad.size(-1 - k) == sizes[sizes.size() - 1 - static_cast<size_t>(k)], p.dims == 1 && p.reflect ? "grad_output " : "gradOutput ", kNames[k], " unexpected. Expected: ",
+             sizes[sizes.size() - 1 - static_cast<size_t>(k)], p.dims == 1 && !p.reflect ? " Got: " : ", Got: ", grad.dim() > k ? grad.size(-1 - k) : 0);
   }
   outs.set(0, self.sizes(), self.dtype(), self.device(), result_format(p, self));
 }
