@@ -47,15 +47,9 @@ struct Count<Rounded<H>> {
   using Type = Rounded<H>;
 };
 
-// Real powers are those of doubles.
-inline double power(double base, double exponent) { return std::pow(base, exponent); }
 template <class F>
 std::complex<F> power(double base, std::complex<F> exponent) {
   return std::pow(std::complex<F>(static_cast<F>(base)), exponent);
-}
-template <class H>
-double power(double base, Rounded<H> exponent) {
-  return std::pow(base, static_cast<double>(exponent.v));
 }
 
 template <class T, class P>
@@ -75,12 +69,12 @@ P advance(P from, P step, double n) {
 
 // value(P) gives the element for a point of the line.
 template <bool kFused, class T, class P, class Value>
-void fill_line(T* out, P start, P end, int64_t steps, Value&& value) {
+void fill_line(T* out, P start, P end, P span, int64_t steps, Value&& value) {
   using C = typename Count<P>::Type;
   C intervals;
   if constexpr (std::is_same_v<C, double>) intervals = static_cast<double>(steps - 1);
   else intervals = C(static_cast<float>(steps - 1));
-  const P step = (end - start) / intervals;
+  const P step = span / intervals;
   const int64_t halfway = steps / 2;
   parallel_for(0, steps, kGrain, [&](int64_t begin, int64_t stop) {
     for (int64_t i = begin; i < stop; ++i)
@@ -145,7 +139,7 @@ const Tensor& linspace_out(const Scalar& start, const Scalar& end, int64_t steps
   write_dense(out, [&](void* data) {
     with_line_types("linspace_cpu", out.dtype(), [&]<class T, class P>() {
       const P first = end_of_line<T, P>(start, out.dtype()), last = end_of_line<T, P>(end, out.dtype());
-      fill_line<true>(static_cast<T*>(data), first, last, steps, [](P v) { return v; });
+      fill_line<true>(static_cast<T*>(data), first, last, last - first, steps, [](P v) { return v; });
     });
   });
   return out;
@@ -161,7 +155,17 @@ const Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps
   write_dense(out, [&](void* data) {
     with_line_types("logspace_cpu", out.dtype(), [&]<class T, class P>() {
       const P first = end_of_line<T, P>(start, out.dtype()), last = end_of_line<T, P>(end, out.dtype());
-      fill_line<false>(static_cast<T*>(data), first, last, steps, [base](P v) { return power(base, v); });
+      if constexpr (is_std_complex_v<P>) {
+        fill_line<false>(static_cast<T*>(data), first, last, last - first, steps, [base](P v) { return power(base, v); });
+      } else {
+        // Real exponents are counted in double, between ends of the element's type.
+        const auto wide = [](P v) {
+          if constexpr (is_small_float_v<T>) return static_cast<double>(v.v);
+          else return static_cast<double>(v);
+        };
+        fill_line<false>(static_cast<T*>(data), wide(first), wide(last), wide(last - first), steps,
+                         [base](double v) { return std::pow(base, v); });
+      }
     });
   });
   return out;
