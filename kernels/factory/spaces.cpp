@@ -61,7 +61,10 @@ T stored(P v) {
 // from + step * n. Upstream's linspace is compiled with fused multiply-adds, its logspace is not.
 template <bool kFused, class P>
 P advance(P from, P step, double n) {
-  if constexpr (std::is_floating_point_v<P>) return kFused ? std::fma(step, static_cast<P>(n), from) : from + step * static_cast<P>(n);
+  // Products of floats are exact in double, so that the sum is rounded as a fused one.
+  if constexpr (std::is_same_v<P, float> && kFused)
+    return static_cast<float>(static_cast<double>(step) * n + static_cast<double>(from));
+  else if constexpr (std::is_floating_point_v<P>) return kFused ? std::fma(step, static_cast<P>(n), from) : from + step * static_cast<P>(n);
   else if constexpr (is_std_complex_v<P>)
     return {advance<kFused>(from.real(), step.real(), n), advance<kFused>(from.imag(), step.imag(), n)};
   else return from + step * P(static_cast<float>(n));

@@ -24,10 +24,23 @@ Part mask_part(const Tensor& self, const Tensor& mask, int64_t first) {
   for (int64_t d = 0; d < mask.dim(); ++d) walk.add(mask->size(d), {self->stride(first + d)});
   Part part;
   if (dense.numel()) {
-    part.offsets.reserve(static_cast<size_t>(std::count_if(on, on + dense.numel(), [](uint8_t b) { return b != 0; })));
-    walk.run([&](const auto& at) {
-      if (*on++) part.offsets.push_back(at[0]);
-    });
+    const auto count = static_cast<size_t>(std::count_if(on, on + dense.numel(), [](uint8_t b) { return b != 0; }));
+    int64_t step = mask.dim() == 0 ? 0 : self->stride(first + mask.dim() - 1);
+    bool even = true;  // one stride for all of the masked dimensions
+    for (int64_t d = mask.dim(), expected = step; d-- > 0; expected *= mask->size(d)) even &= mask->size(d) == 1 || self->stride(first + d) == expected;
+    part.offsets.resize(count);
+    size_t k = 0;
+    // Without branches: masks are unpredictable.
+    if (even) {
+      for (int64_t i = 0; k < count; ++i) {
+        part.offsets[k] = i * step;
+        k += on[i] != 0;
+      }
+    } else {
+      walk.run([&](const auto& at) {
+        if (*on++) part.offsets[k++] = at[0];
+      });
+    }
   }
   part.sizes.push_back(static_cast<int64_t>(part.offsets.size()));
   return part;

@@ -24,8 +24,13 @@ std::vector<int64_t> nonzero_positions(const Tensor& self) {
   };
   if (self.dtype() == ScalarType::Bool) {
     const auto* p = static_cast<const uint8_t*>(dense.data_ptr());
-    out.reserve(static_cast<size_t>(std::count_if(p, p + dense.numel(), [](uint8_t b) { return b != 0; })));
-    collect([p](int64_t i) { return p[i] != 0; });
+    out.resize(static_cast<size_t>(std::count_if(p, p + dense.numel(), [](uint8_t b) { return b != 0; })));
+    // Without branches: masks are unpredictable.
+    size_t k = 0;
+    for (int64_t i = 0; k < out.size(); ++i) {
+      out[k] = i;
+      k += p[i] != 0;
+    }
   } else {
     const bool known = with_element(self.dtype(), [&]<class T>() {
       const T* p = dense.data<T>();
@@ -39,6 +44,10 @@ std::vector<int64_t> nonzero_positions(const Tensor& self) {
 // Row-major coordinates; element (i, d) of the result goes to to[i * row + d * column].
 void write_coordinates(const std::vector<int64_t>& at, IntView sizes, int64_t* to, int64_t row, int64_t column, int64_t count) {
   const auto dims = static_cast<int64_t>(sizes.size());
+  if (dims == 1) {
+    for (int64_t i = 0; i < count; ++i) to[i * row] = at[static_cast<size_t>(i)];
+    return;
+  }
   for (int64_t i = 0; i < count; ++i) {
     int64_t rest = at[static_cast<size_t>(i)];
     for (int64_t d = dims; d-- > 0;) {
@@ -126,8 +135,11 @@ Tensor selected(const Tensor& self, const Tensor& mask) {
   with_bytes(self.itemsize(), [&]<class T>() {
     const T* from = values.data<T>();
     T* to = out.data<T>();
-    for (int64_t i = 0; i < n; ++i)
-      if (m[i]) *to++ = from[i];
+    int64_t k = 0;
+    for (int64_t i = 0; k < count[0]; ++i) {
+      to[k] = from[i];
+      k += m[i] != 0;
+    }
   });
   return out;
 }

@@ -1,5 +1,6 @@
 // Padding by reflection and replication in one to three dimensions, and the gradients: each output position has one source.
 #include <algorithm>
+#include <cstring>
 
 #include "generated/slots/index.h"
 #include "kernels/common/bytes.h"
@@ -57,8 +58,8 @@ int64_t source_of(const Pads& p, int64_t at, int64_t left, int64_t size) {
   return i >= size ? 2 * (size - 1) - i : i;
 }
 
-// Calls f(offset in outer, offset in inner) for all positions of the padded tensor, in row-major order; positions of one
-// of the dimensions before the padded ones are a task of their own.
+// Calls f(offset in outer, offset in inner, the inner offsets of the row's elements) for all rows of the padded tensor, in
+// row-major order; positions of the dimensions before the padded ones are tasks of their own.
 template <class F>
 void for_padded(const Pads& p, const Tensor& outer, const Tensor& inner, IntView padding, F&& f) {
   const int64_t ndim = outer.dim(), before = ndim - p.dims;
@@ -70,8 +71,8 @@ void for_padded(const Pads& p, const Tensor& outer, const Tensor& inner, IntView
   }
   index::Walk<2> walk;
   for (int64_t d = 0; d < before; ++d) walk.add(outer->size(d), {outer->stride(d), inner->stride(d)});
-  const int64_t width = outer->size(ndim - 1), height = p.dims > 1 ? outer->size(ndim - 2) : 1, depth = p.dims > 2 ? outer->size(ndim - 3) : 1;
-  const int64_t plane = width * height * depth;
+  const int64_t height = p.dims > 1 ? outer->size(ndim - 2) : 1, depth = p.dims > 2 ? outer->size(ndim - 3) : 1;
+  const int64_t plane = outer->size(ndim - 1) * height * depth;
   parallel_for(0, walk.numel(), std::max<int64_t>(16384 / plane, 1), [&](int64_t begin, int64_t end) {
     walk.run(begin, end, [&](const auto& base) {
       for (int64_t z = 0; z < depth; ++z)
@@ -79,7 +80,7 @@ void for_padded(const Pads& p, const Tensor& outer, const Tensor& inner, IntView
           int64_t out = base[0], in = base[1];
           if (p.dims > 1) out += y * outer->stride(ndim - 2), in += sources[1][static_cast<size_t>(y)];
           if (p.dims > 2) out += z * outer->stride(ndim - 3), in += sources[2][static_cast<size_t>(z)];
-          for (int64_t x = 0; x < width; ++x) f(out + x * outer->stride(ndim - 1), in + sources[0][static_cast<size_t>(x)]);
+          f(out, in, sources[0]);
         }
     });
   });
@@ -96,7 +97,19 @@ void pad_cpu(const Pads& p, Outputs& outs, const Tensor& self, IntView padding) 
   with_bytes(self.itemsize(), [&]<class T>() {
     T* to = outs[0].data<T>();
     const T* source = from.data<T>();
-    for_padded(p, outs[0], from, padding, [&](int64_t o, int64_t i) { to[o] = source[i]; });
+    const int64_t step = outs[0].stride(-1), size = from.size(-1), left = std::max<int64_t>(left_of(padding, 0), 0);
+    // The row's middle is a copy.
+    const bool copies = step == 1 && from.stride(-1) == 1 && left_of(padding, 0) >= 0 && right_of(padding, 0) >= 0;
+    for_padded(p, outs[0], from, padding, [&](int64_t o, int64_t i, const std::vector<int64_t>& columns) {
+      const auto width = static_cast<int64_t>(columns.size());
+      if (!copies) {
+        for (int64_t x = 0; x < width; ++x) to[o + x * step] = source[i + columns[static_cast<size_t>(x)]];
+        return;
+      }
+      for (int64_t x = 0; x < left; ++x) to[o + x] = source[i + columns[static_cast<size_t>(x)]];
+      std::memcpy(to + o + left, source + i, static_cast<size_t>(size) * sizeof(T));
+      for (int64_t x = left + size; x < width; ++x) to[o + x] = source[i + columns[static_cast<size_t>(x)]];
+    });
   });
 }
 void pad_backward_meta(const Pads& p, Outputs& outs, const Tensor& grad, const Tensor& self, IntView padding) {
@@ -116,7 +129,13 @@ void pad_backward_cpu(const Pads& p, Outputs& outs, const Tensor& grad_output, c
   index::with_number(p.name, grad.dtype(), [&]<class T>() {
     T* to = grad_input.data<T>();
     const T* from = grad.data<T>();
-    for_padded(p, grad, grad_input, padding, [&](int64_t o, int64_t i) { to[i] = index::plus(to[i], from[o]); });
+    const int64_t step = grad.stride(-1);
+    for_padded(p, grad, grad_input, padding, [&](int64_t o, int64_t i, const std::vector<int64_t>& columns) {
+      for (size_t x = 0; x < columns.size(); ++x) {
+        T& target = to[i + columns[x]];
+        target = index::plus(target, from[o + static_cast<int64_t>(x) * step]);
+      }
+    });
   });
 }
 
