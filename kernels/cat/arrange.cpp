@@ -4,6 +4,7 @@
 
 #include "generated/slots/cat.h"
 #include "kernels/cat/cat.h"
+#include "kernels/common/bytes.h"
 #include "kernels/common/options.h"
 #include "runtime/convert.h"
 #include "runtime/copy.h"
@@ -45,6 +46,17 @@ Tensor flip(const Tensor& self, IntArrayRef dims) {
     if (!(mask >> d & 1)) continue;
     offset += (self->size(d) - 1) * self->stride(d);
     strides[static_cast<size_t>(d)] = -self->stride(d);
+  }
+  const int64_t last = self.dim() - 1, width = self.dim() ? self->size(last) : 1;
+  if (self.is_contiguous() && mask == uint64_t{1} << std::max<int64_t>(last, 0) && !self->is_conj() && !self->is_neg()) {
+    with_bytes(self.itemsize(), [&]<class T>() {
+      const T* from = self.data<T>();
+      T* to = out.data<T>();
+      parallel_for(0, self.numel() / width, std::max<int64_t>(32768 / width, 1), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) std::reverse_copy(from + r * width, from + (r + 1) * width, to + r * width);
+      });
+    });
+    return out;
   }
   copy_into(out, alias_with_geometry(self, self.sizes(), strides, offset));
   return out;

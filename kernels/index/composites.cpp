@@ -17,8 +17,11 @@
 #include "generated/ops/index_fill.h"
 #include "generated/ops/index_put.h"
 #include "generated/ops/index_select.h"
+#include "generated/ops/item.h"
 #include "generated/ops/masked_scatter.h"
 #include "generated/ops/masked_select.h"
+#include "generated/ops/max.h"
+#include "generated/ops/min.h"
 #include "generated/ops/narrow.h"
 #include "generated/ops/nonzero.h"
 #include "generated/ops/put.h"
@@ -137,12 +140,10 @@ Tensor one_hot(const Tensor& self, int64_t num_classes) {
     sizes.push_back(num_classes);
     return at::empty(sizes, self.dtype(), self.layout(), self.device());
   }
-  const Tensor dense = at::contiguous(self);
-  const auto* p = dense.data<int64_t>();
-  const auto [least, most] = std::minmax_element(p, p + dense.numel());
-  TN_CHECK(*least >= 0, "Class values must be non-negative.");
-  TN_CHECK(num_classes == -1 || num_classes > *most, "Class values must be smaller than num_classes.");
-  sizes.push_back(num_classes == -1 ? *most + 1 : num_classes);
+  TN_CHECK(at::item(at::min(self)).to_int64() >= 0, "Class values must be non-negative.");
+  const int64_t most = at::item(at::max(self)).to_int64();
+  TN_CHECK(num_classes == -1 || num_classes > most, "Class values must be smaller than num_classes.");
+  sizes.push_back(num_classes == -1 ? most + 1 : num_classes);
   const Tensor out = at::zeros(sizes, self.dtype(), self.layout(), self.device());
   return at::scatter_(out, -1, at::unsqueeze(self, -1), Scalar(1));
 }
@@ -161,8 +162,9 @@ namespace {
 
 void check_indices(const Tensor& indices, int argument, const char* name) {
   TN_CHECK(indices.dtype() == ScalarType::Long || indices.dtype() == ScalarType::Int, "Expected tensor for argument #", argument,
-           " 'indices' to have one of the following scalar types: Long, Int; but got torch.", scalar_type_name(indices.dtype()),
-           "Tensor instead (while checking arguments for ", name, ")");
+           " 'indices' to have one of the following scalar types: Long, Int; but got ",
+           // The one name that upstream's table of old types lacks.
+           indices.dtype() == ScalarType::BFloat16 ? "CPUBFloat16Type" : str("torch.", scalar_type_name(indices.dtype()), "Tensor"), " instead (while checking arguments for ", name, ")");
 }
 
 }  // namespace

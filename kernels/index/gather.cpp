@@ -60,6 +60,18 @@ Tensor as_rank(const Tensor& t, int64_t dims) {
 
 // ---- gather
 
+namespace {
+
+void check_overlaps(Outputs& outs, const Tensor& index, const Tensor* source) {
+  const Tensor* written = outs.given(0);
+  if (!written) return;
+  assert_no_internal_overlap(*written);
+  assert_no_overlap(*written, index);
+  if (source) assert_no_overlap(*written, *source);
+}
+
+}  // namespace
+
 void slots::gather_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, bool) {
   const int64_t d = wrap_dim(dim, self.dim());
   TN_CHECK(index::is_position_dtype(index.dtype()) || index.numel() == 0, "gather(): Expected dtype int32/int64 for index");
@@ -70,6 +82,7 @@ void slots::gather_meta(Outputs& outs, const Tensor& self, int64_t dim, const Te
                " to be no larger than self ", self.sizes(), " apart from dimension ", d);
   }
   outs.set(0, index.sizes(), self.dtype(), self.device());
+  check_overlaps(outs, index, &self);
 }
 void slots::gather_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, bool) {
   if (index.numel() == 0) return;
@@ -170,27 +183,18 @@ Write old_reduction(std::string_view reduce) {
   return reduce == "add" ? Write::Add : Write::Multiply;
 }
 
-void check_overlaps(Outputs& outs, const Tensor& self, const Tensor& index, const Tensor* src) {
-  // A result of its own can't share memory with an argument.
-  if (outs.form() == Outputs::Form::Functional) return;
-  if (outs.form() == Outputs::Form::Inplace) assert_no_internal_overlap(self);
-  const Tensor& written = outs.form() == Outputs::Form::Inplace ? self : outs[0];
-  assert_no_overlap(written, index);
-  if (src) assert_no_overlap(written, *src);
-}
-
 }  // namespace
 
 void slots::scatter_src_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   scatter_shape(outs, "scatter", self, dim, index, &src);
-  check_overlaps(outs, self, index, &src);
+  check_overlaps(outs, index, &src);
 }
 void slots::scatter_src_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   scatter_into(outs, "scatter_gather_tensor_cpu", self, dim, index, {.tensor = &src}, Write::Assign);
 }
 void slots::scatter_value_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Scalar&) {
   scatter_shape(outs, "scatter", self, dim, index, nullptr);
-  check_overlaps(outs, self, index, nullptr);
+  check_overlaps(outs, index, nullptr);
 }
 void slots::scatter_value_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   scatter_into(outs, "scatter_gather_scalar_cpu", self, dim, index, {.number = &value}, Write::Assign);
@@ -202,7 +206,7 @@ void slots::scatter_reduce_meta(Outputs& outs, const Tensor& self, int64_t dim, 
          "torch.scatter_reduce instead for more reduction options.");
   old_reduction(reduce);
   scatter_shape(outs, "scatter", self, dim, index, &src);
-  check_overlaps(outs, self, index, &src);
+  check_overlaps(outs, index, &src);
 }
 void slots::scatter_reduce_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
   scatter_into(outs, "scatter_gather_tensor_cpu_reduce", self, dim, index, {.tensor = &src}, old_reduction(reduce));
@@ -211,7 +215,7 @@ void slots::scatter_value_reduce_meta(Outputs& outs, const Tensor& self, int64_t
                                       std::string_view reduce) {
   old_reduction(reduce);
   scatter_shape(outs, "scatter", self, dim, index, nullptr);
-  check_overlaps(outs, self, index, nullptr);
+  check_overlaps(outs, index, nullptr);
 }
 void slots::scatter_value_reduce_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
                                      std::string_view reduce) {
@@ -219,7 +223,7 @@ void slots::scatter_value_reduce_cpu(Outputs& outs, const Tensor& self, int64_t 
 }
 void slots::scatter_add_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   scatter_shape(outs, "scatter", self, dim, index, &src);
-  check_overlaps(outs, self, index, &src);
+  check_overlaps(outs, index, &src);
 }
 void slots::scatter_add_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   scatter_into(outs, "scatter_gather_tensor_cpu", self, dim, index, {.tensor = &src}, Write::Add);
@@ -262,7 +266,7 @@ void slots::scatter_reduce_two_meta(Outputs& outs, const Tensor& self, int64_t d
                                     std::string_view reduce, bool) {
   reduction(reduce);
   scatter_shape(outs, "scatter", self, dim, index, &src);
-  check_overlaps(outs, self, index, &src);
+  check_overlaps(outs, index, &src);
 }
 void slots::scatter_reduce_two_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                                    std::string_view reduce, bool include_self) {
