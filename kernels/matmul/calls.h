@@ -34,6 +34,11 @@ inline Tensor sum(const Tensor& a, IntView dims, bool keepdim) {
   return door::Call<Tensor(const Tensor&, OptionalIntArrayRef, bool, std::optional<ScalarType>)>::call(
       op_rows[kOp_sum_dim_IntList], a, OptionalIntArrayRef(dims), keepdim, std::nullopt);
 }
+inline Tensor trilinear(const Tensor& a, const Tensor& b, const Tensor& c, IntView expand1, IntView expand2, IntView expand3,
+                        IntView sumdim) {
+  return door::Call<Tensor(const Tensor&, const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, IntArrayRef, IntArrayRef, int64_t)>::call(
+      op_rows[kOp__trilinear], a, b, c, expand1, expand2, expand3, sumdim, 1);
+}
 inline Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return door::Call<Tensor(const Tensor&, const Tensor&, const Tensor&)>::call(op_rows[kOp_where_self], condition, a, b);
 }

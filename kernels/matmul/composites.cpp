@@ -41,8 +41,12 @@ bool should_fold(const Tensor& a, const Tensor& b, bool has_out) {
   if (small.requires_grad() && !has_out) return true;
   if (a.dim() == 2) return false;
   if (large.numel() == 0) return true;
-  for (int64_t d = 0; d + 2 < large.dim(); ++d)
-    if (large->stride(d) != large->stride(d + 1) * large->size(d + 1)) return false;
+  // A larger right operand is folded as its transpose: what stands in its last but one dimension is the last.
+  const int64_t ndim = large.dim(), rows = a_larger ? ndim - 2 : ndim - 1;
+  for (int64_t d = 0; d < ndim - 2; ++d) {
+    const int64_t next = d == ndim - 3 ? rows : d + 1;
+    if (large->stride(d) != large->stride(next) * large->size(next)) return false;
+  }
   return true;
 }
 
@@ -211,7 +215,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, OptionalTensor bias) {
   if (fast_linear(input, weight, bias, &out)) return out;
   if (bias) {
     if (input.dim() == 2) return at::addmm(*bias, input, at::t(weight));
-    if (input.is_contiguous() && (input.dim() == 3 || bias->dim() == 1)) return flat_linear(input, weight, *bias);
+    if (input.is_contiguous() && bias->dim() == 1) return flat_linear(input, weight, *bias);
   }
   const Tensor product = at::matmul(input, at::t(weight));
   if (!bias) return product;
