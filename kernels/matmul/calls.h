@@ -9,6 +9,9 @@
 
 namespace tn::call {
 
+// In-place ones give back their argument itself: what a boxed call returns need not outlive it.
+
+
 inline Tensor mul(const Tensor& a, const Tensor& b) {
   return door::Call<Tensor(const Tensor&, const Tensor&)>::call(op_rows[kOp_mul_Tensor], a, b);
 }
@@ -19,13 +22,15 @@ inline Tensor mul(const Tensor& a, const Scalar& b) {
   return door::Call<Tensor(const Tensor&, const Scalar&)>::call(op_rows[kOp_mul_Scalar], a, b);
 }
 inline const Tensor& mul_(const Tensor& a, const Tensor& b) {
-  return door::Call<const Tensor&(const Tensor&, const Tensor&)>::call(op_rows[kOp_mul__Tensor], a, b);
+  door::Call<const Tensor&(const Tensor&, const Tensor&)>::call(op_rows[kOp_mul__Tensor], a, b);
+  return a;
 }
 inline Tensor add(const Tensor& a, const Tensor& b) {
   return door::Call<Tensor(const Tensor&, const Tensor&, const Scalar&)>::call(op_rows[kOp_add_Tensor], a, b, 1);
 }
 inline const Tensor& add_(const Tensor& a, const Tensor& b) {
-  return door::Call<const Tensor&(const Tensor&, const Tensor&, const Scalar&)>::call(op_rows[kOp_add__Tensor], a, b, 1);
+  door::Call<const Tensor&(const Tensor&, const Tensor&, const Scalar&)>::call(op_rows[kOp_add__Tensor], a, b, 1);
+  return a;
 }
 inline Tensor sub(const Tensor& a, const Tensor& b) {
   return door::Call<Tensor(const Tensor&, const Tensor&, const Scalar&)>::call(op_rows[kOp_sub_Tensor], a, b, 1);
@@ -55,5 +60,16 @@ inline Tensor logical_not(const Tensor& a) { return door::Call<Tensor(const Tens
 inline Tensor dropout(const Tensor& a, double p, bool train) {
   return door::Call<Tensor(const Tensor&, double, bool)>::call(op_rows[kOp_dropout], a, p, train);
 }
+inline const Tensor& sigmoid_(const Tensor& a) {
+  door::Call<const Tensor&(const Tensor&)>::call(op_rows[kOp_sigmoid_], a);
+  return a;
+}
+inline const Tensor& tanh_(const Tensor& a) {
+  door::Call<const Tensor&(const Tensor&)>::call(op_rows[kOp_tanh_], a);
+  return a;
+}
+inline Tensor tanh(const Tensor& a) { return door::Call<Tensor(const Tensor&)>::call(op_rows[kOp_tanh], a); }
+inline Tensor cat(TensorList list, int64_t dim) { return door::Call<Tensor(TensorList, int64_t)>::call(op_rows[kOp_cat], list, dim); }
+inline Tensor stack(TensorList list, int64_t dim) { return door::Call<Tensor(TensorList, int64_t)>::call(op_rows[kOp_stack], list, dim); }
 
 }  // namespace tn::call
