@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "generated/ops/_grouped_mm.h"
 #include "generated/ops/_int_mm.h"
 #include "generated/ops/_weight_int8pack_mm.h"
 #include "generated/ops/addbmm.h"
@@ -222,6 +223,21 @@ TEST_F(Matmul, EightBits) {
   const Tensor got = at::_weight_int8pack_mm(x, w, s), plain = reference(x, at::transpose(w, 0, 1));
   for (int64_t i = 0; i < 2; ++i)
     for (int64_t j = 0; j < 130; ++j) EXPECT_NEAR(at2(got, i, j), at2(plain, i, j) * s.data<float>()[j], 1e-4);
+}
+
+TEST_F(Matmul, Grouped) {
+  const Tensor a = random({16, 8}, ScalarType::Float), b = random({2, 8, 12}, ScalarType::Float);
+  Tensor ends = empty({2}, ScalarType::Int);
+  ends.data<int32_t>()[0] = 5;
+  ends.data<int32_t>()[1] = 13;
+  const Tensor out = at::_grouped_mm(a, b, ends), first = reference(a, slice_of(b, 0)), second = reference(a, slice_of(b, 1));
+  for (int64_t i = 0; i < 16; ++i)
+    for (int64_t j = 0; j < 12; ++j) EXPECT_NEAR(at2(out, i, j), i < 5 ? at2(first, i, j) : i < 13 ? at2(second, i, j) : 0, 1e-4);
+  ends.data<int32_t>()[1] = 17;
+  EXPECT_EQ(message_of([&] { at::_grouped_mm(a, b, ends); }),
+            "_grouped_mm: expected offsets that rise from 0 to at most 16, got 17 after 5");
+  EXPECT_EQ(message_of([&] { at::_grouped_mm(a, random({4, 8}, ScalarType::Float), ends); }),
+            "contraction dimension of mat_a and mat_b must match");
 }
 
 }  // namespace
