@@ -145,7 +145,8 @@ const Tensor& chain_matmul_out(TensorList matrices, const Tensor& out) {
   check_chain(matrices);
   if (matrices.size() > 1) return multi_dot_out(matrices, out);
   resize_output(out, matrices[0].sizes());
-  return at::copy_(out, matrices[0]);
+  at::copy_(out, matrices[0]);
+  return out;
 }
 
 Tensor kron(const Tensor& self, const Tensor& other) {
@@ -158,12 +159,14 @@ const Tensor& kron_out(const Tensor& self, const Tensor& other, const Tensor& ou
   TN_CHECK(can_cast(result.dtype(), out.dtype()), "result type ", scalar_type_name(result.dtype()),
            " can't be cast to the desired output type ", scalar_type_name(out.dtype()));
   resize_output(out, result.sizes());
-  return at::copy_(out, result);
+  at::copy_(out, result);
+  return out;
 }
 
 const Tensor& ger_out(const Tensor& self, const Tensor& vec2, const Tensor& out) {
   warn("torch.ger is deprecated and will be removed in a future PyTorch release. Use torch.outer instead.");
-  return at::outer_out(out, self, vec2);
+  at::outer_out(out, self, vec2);
+  return out;
 }
 
 }  // namespace tn::composite

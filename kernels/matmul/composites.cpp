@@ -197,12 +197,22 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 
 const Tensor& matmul_out(const Tensor& a, const Tensor& b, const Tensor& out) {
   check_dims("matmul", a, b);
-  if (a.dim() == 2 && b.dim() == 2) return at::mm_out(out, a, b);
-  if (a.dim() == 1 && b.dim() == 1) return at::dot_out(out, a, b);
-  if (a.dim() == 2 && b.dim() == 1) return at::mv_out(out, a, b);
+  if (a.dim() == 2 && b.dim() == 2) {
+    at::mm_out(out, a, b);
+    return out;
+  }
+  if (a.dim() == 1 && b.dim() == 1) {
+    at::dot_out(out, a, b);
+    return out;
+  }
+  if (a.dim() == 2 && b.dim() == 1) {
+    at::mv_out(out, a, b);
+    return out;
+  }
   if (a.dim() == 1 && b.dim() == 2) {
     at::mm_out(out, at::unsqueeze(a, 0), b);
-    return at::squeeze_(out, 0);
+    at::squeeze_(out, 0);
+    return out;
   }
   if (should_fold(a, b, true)) return fold_out(a, b, out);
   batched(a, b, &out);
@@ -225,7 +235,10 @@ Tensor linear(const Tensor& input, const Tensor& weight, OptionalTensor bias) {
 }
 
 const Tensor& linear_out(const Tensor& input, const Tensor& weight, OptionalTensor bias, const Tensor& out) {
-  if (input.dim() == 2 && bias) return at::addmm_out(out, *bias, input, at::t(weight));
+  if (input.dim() == 2 && bias) {
+    at::addmm_out(out, *bias, input, at::t(weight));
+    return out;
+  }
   at::matmul_out(out, input, at::t(weight));
   if (bias) call::add_(out, *bias);
   return out;
@@ -240,7 +253,8 @@ Tensor outer(const Tensor& self, const Tensor& vec2) {
 const Tensor& outer_out(const Tensor& self, const Tensor& vec2, const Tensor& out) {
   check_vector(self, "self");
   check_vector(vec2, "vec2");
-  return call::mul_out(out, at::reshape(self, {self->size(0), 1}), vec2);
+  call::mul_out(out, at::reshape(self, {self->size(0), 1}), vec2);
+  return out;
 }
 
 }  // namespace tn::composite

@@ -363,9 +363,13 @@ Tensor inner(const Tensor& self, const Tensor& other) {
   return at::tensordot(self, other, {-1}, {-1});
 }
 const Tensor& inner_out(const Tensor& self, const Tensor& other, const Tensor& out) {
-  if (self.dim() == 0 || other.dim() == 0) return call::mul_out(out, self, other);
+  if (self.dim() == 0 || other.dim() == 0) {
+    call::mul_out(out, self, other);
+    return out;
+  }
   check_inner(self, other);
-  return at::tensordot_out(out, self, other, {-1}, {-1});
+  at::tensordot_out(out, self, other, {-1}, {-1});
+  return out;
 }
 
 // (i1 * i2 * i3).sum(sumdim) after unsqueezing each in its expanded dimensions, one slice of a dimension at a time, so that
