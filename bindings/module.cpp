@@ -3,11 +3,13 @@
 #include <string>
 
 #include "bindings/convert.h"
+#include "bindings/dispatch.h"
 #include "bindings/fx/node.h"
 #include "bindings/grad_mode.h"
 #include "bindings/library.h"
 #include "bindings/names/names.h"
 #include "bindings/objects.h"
+#include "bindings/observe.h"
 #include "bindings/parser.h"
 #include "bindings/py.h"
 #include "bindings/schema.h"
@@ -92,7 +94,7 @@ bool fill(PyObject* module) {
   // Upstream adds _functions in _initExtension; torch.autograd may be imported before that one is through.
   return install_names(module) && install_submodule("_functions") && bind_errors(module) && bind_torch_function(module) && bind_objects(module) && bind_tensor(module) &&
          bind_return_types(module) && bind_operator_functions(module) && bind_grad_mode(module) &&
-         bind_schemas() && bind_library(module) && install_fx(module);
+         bind_schemas() && bind_library(module) && bind_dispatch_keys(module) && bind_torch_dispatch(module) && bind_kernel_handles(module) && bind_observe(module) && install_fx(module);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ int meta_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   adopt_class(cls);
   if (tensor_class) install_number_slots(cls);
-  if (!tensor_class && is_named(cls, "Tensor", "torch._tensor")) {
+  if (!tensor_class && is_named(cls, "Tensor", "torch")) {
     tensor_class = cls;
     Py_INCREF(cls);
     install_number_slots(cls);
