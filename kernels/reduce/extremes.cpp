@@ -66,8 +66,12 @@ void amin_meta(Outputs& outs, const Tensor& self, IntArrayRef dim, bool keepdim)
 void amin_cpu(Outputs& outs, const Tensor& self, IntArrayRef dim, bool) { extreme(outs[0], self, mask_of(self, OptionalIntArrayRef(dim)), false); }
 
 void aminmax_meta(Outputs& outs, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
-  if (dim) check_dim("aminmax", self, wrap_dim(*dim, self.dim()));
-  else TN_CHECK(self.numel() > 0, "aminmax", kNoDim);
+  if (dim && self.dim() > 0) {
+    const int64_t d = wrap_dim(*dim, self.dim());
+    TN_CHECK_AS(Index, self->size(d) != 0, "aminmax: Expected reduction dim ", d, " to have non-zero size.");
+  } else {
+    TN_CHECK(self.numel() > 0, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+  }
   const DimVector sizes = reduced_sizes(self.sizes(), mask_of(self, dim), keepdim);
   outs.set(0, sizes, self.dtype(), self.device());
   outs.set(1, sizes, self.dtype(), self.device());

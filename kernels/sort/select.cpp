@@ -137,6 +137,7 @@ namespace slots {
 
 void topk_meta(Outputs& outs, const Tensor& self, int64_t k, int64_t dim, bool, bool) {
   const int64_t d = wrap_dim(dim, self.dim());
+  TN_CHECK(self.dtype() != ScalarType::Bool || !self.is_cpu(), "topk does not support bool dtypes on CPU");
   TN_CHECK(k >= 0 && k <= (self.dim() > 0 ? self->size(d) : 1), "selected index k out of range");
   DimVector sizes(self.sizes());
   if (self.dim() > 0) sizes[static_cast<size_t>(d)] = k;

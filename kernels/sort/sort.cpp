@@ -16,6 +16,7 @@ using sort::Item;
 using sort::Lines;
 
 void set_sorted(Outputs& outs, const Tensor& self, int64_t dim) {
+  TN_CHECK(!is_complex(self.dtype()), " Sort does not support complex dtypes on CPU");
   wrap_dim(dim, self.dim());
   const DimVector strides = self->is_non_overlapping_and_dense() ? DimVector(self.strides()) : preserved_strides(self.sizes(), self.strides());
   outs.set_strided(0, self.sizes(), strides, self.dtype(), self.device());
