@@ -9,4 +9,8 @@ namespace tn::composite {
 void check_normalized_shape(const Tensor& input, IntView shape, OptionalTensor weight, OptionalTensor bias);
 Tensor layer_norm(const Tensor& input, IntView shape, OptionalTensor weight, OptionalTensor bias, double eps, bool cudnn);
 
+Tensor group_norm(const Tensor& input, int64_t groups, OptionalTensor weight, OptionalTensor bias, double eps, bool cudnn);
+Tensor batch_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias, OptionalTensor running_mean, OptionalTensor running_var,
+                  bool training, double momentum, double eps, bool cudnn);
+
 }  // namespace tn::composite

@@ -3,20 +3,43 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce/spread.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
-#include "kernels/reduce/fold-inl.h"
+#include "kernels/common/hwy-compat-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tn::HWY_NAMESPACE {
 
-constexpr int64_t kSpreadRun = 512;
+// All of it in double, as upstream: a mean near zero keeps its digits.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadWide(D d, const double* p, size_t n) {
+  return n == hn::Lanes(d) ? hn::LoadU(d, p) : LoadUpTo(d, p, n);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> LoadWide(D d, const float* p, size_t n) {
+  const hn::Rebind<float, D> narrow;
+  return hn::PromoteTo(d, n == hn::Lanes(d) ? hn::LoadU(narrow, p) : LoadUpTo(narrow, p, n));
+}
+
+constexpr int64_t kSpreadRun = 2048;
 
 template <class T>
 HWY_INLINE reduce::Spread RowSpread(const T* HWY_RESTRICT x, int64_t n) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const hn::ScalableTag<double> d;
+  const auto width = hn::Lanes(d);
+  const auto lanes = static_cast<int64_t>(width);
+  const double count = static_cast<double>(n);
   double sum = 0;
-  for (int64_t i = 0; i < n; i += kSpreadRun) sum += static_cast<double>(FoldRun(x + i, HWY_MIN(kSpreadRun, n - i), Plus()));
-  const T center = static_cast<T>(sum / static_cast<double>(n));
+  for (int64_t begin = 0; begin < n; begin += kSpreadRun) {
+    const int64_t end = HWY_MIN(n, begin + kSpreadRun);
+    auto a = hn::Zero(d), b = hn::Zero(d);
+    int64_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      a = hn::Add(a, LoadWide(d, x + i, width));
+      b = hn::Add(b, LoadWide(d, x + i + lanes, width));
+    }
+    for (; i < end; i += lanes) a = hn::Add(a, LoadWide(d, x + i, static_cast<size_t>(HWY_MIN(lanes, end - i))));
+    sum += SumLanes(d, hn::Add(a, b));
+  }
+  const double center = sum / count;
   const auto m = hn::Set(d, center);
   // The distances' own sum corrects for the rounding of the mean.
   double first = 0, second = 0;
@@ -25,7 +48,7 @@ HWY_INLINE reduce::Spread RowSpread(const T* HWY_RESTRICT x, int64_t n) {
     auto a = hn::Zero(d), b = hn::Zero(d), e = hn::Zero(d), f = hn::Zero(d);
     int64_t i = begin;
     for (; i + 2 * lanes <= end; i += 2 * lanes) {
-      const auto u = hn::Sub(hn::LoadU(d, x + i), m), v = hn::Sub(hn::LoadU(d, x + i + lanes), m);
+      const auto u = hn::Sub(LoadWide(d, x + i, width), m), v = hn::Sub(LoadWide(d, x + i + lanes, width), m);
       a = hn::Add(a, u);
       e = hn::Add(e, v);
       b = hn::MulAdd(u, u, b);
@@ -33,60 +56,39 @@ HWY_INLINE reduce::Spread RowSpread(const T* HWY_RESTRICT x, int64_t n) {
     }
     for (; i < end; i += lanes) {
       const auto take = static_cast<size_t>(HWY_MIN(lanes, end - i));
-      const auto u = hn::IfThenElseZero(hn::FirstN(d, take), hn::Sub(LoadUpTo(d, x + i, take), m));
+      const auto u = hn::IfThenElseZero(hn::FirstN(d, take), hn::Sub(LoadWide(d, x + i, take), m));
       a = hn::Add(a, u);
       b = hn::MulAdd(u, u, b);
     }
-    first += static_cast<double>(SumLanes(d, hn::Add(a, e)));
-    second += static_cast<double>(SumLanes(d, hn::Add(b, f)));
+    first += SumLanes(d, hn::Add(a, e));
+    second += SumLanes(d, hn::Add(b, f));
   }
-  const double count = static_cast<double>(n);
-  return {static_cast<double>(center) + first / count, second - first * first / count};
+  return {center + first / count, second - first * first / count};
 }
 
 template <class T>
 HWY_INLINE void ColumnSpread(const T* HWY_RESTRICT x, int64_t stride, int64_t n, int64_t cols, reduce::Spread* out) {
-  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<double> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  constexpr int64_t kMost = reduce::kSpreadColumns, kRows = 32;
-  HWY_ALIGN T center[kMost], part[kMost], square[kMost];
-  double first[kMost], second[kMost];
-  for (int64_t j = 0; j < cols; ++j) first[j] = 0;
-  for (int64_t i = 0; i < n; i += kRows) {
-    for (int64_t j = 0; j < cols; ++j) part[j] = 0;
-    FoldColumns<Plus>(x + i * stride, stride, HWY_MIN(kRows, n - i), cols, part);
-    for (int64_t j = 0; j < cols; ++j) first[j] += static_cast<double>(part[j]);
-  }
+  constexpr int64_t kMost = reduce::kSpreadColumns;
+  // Padded to whole vectors; lanes behind the columns stay zero.
+  HWY_ALIGN double center[kMost] = {}, first[kMost] = {}, second[kMost] = {};
+  const auto take = [&](int64_t j) { return static_cast<size_t>(HWY_MIN(lanes, cols - j)); };
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < cols; j += lanes) hn::Store(hn::Add(hn::Load(d, first + j), LoadWide(d, x + i * stride + j, take(j))), d, first + j);
   const double count = static_cast<double>(n);
   for (int64_t j = 0; j < cols; ++j) {
-    center[j] = static_cast<T>(first[j] / count);
-    first[j] = second[j] = 0;
+    center[j] = first[j] / count;
+    first[j] = 0;
   }
-  for (int64_t begin = 0; begin < n; begin += kRows) {
-    for (int64_t j = 0; j < cols; ++j) part[j] = square[j] = 0;
-    for (int64_t i = begin; i < HWY_MIN(n, begin + kRows); ++i) {
-      const T* row = x + i * stride;
-      for (int64_t j = 0; j < cols; j += lanes) {
-        const auto take = static_cast<size_t>(HWY_MIN(lanes, cols - j));
-        const bool full = static_cast<int64_t>(take) == lanes;
-        const auto load = [&](const T* p) HWY_ATTR { return full ? hn::LoadU(d, p) : LoadUpTo(d, p, take); };
-        const auto u = hn::Sub(load(row + j), load(center + j));
-        const auto a = hn::Add(load(part + j), u), b = hn::MulAdd(u, u, load(square + j));
-        if (full) {
-          hn::StoreU(a, d, part + j);
-          hn::StoreU(b, d, square + j);
-        } else {
-          StoreUpTo(a, d, part + j, take);
-          StoreUpTo(b, d, square + j, take);
-        }
-      }
-    }
-    for (int64_t j = 0; j < cols; ++j) {
-      first[j] += static_cast<double>(part[j]);
-      second[j] += static_cast<double>(square[j]);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < cols; j += lanes) {
+      const auto u = hn::Sub(LoadWide(d, x + i * stride + j, take(j)), hn::Load(d, center + j));
+      hn::Store(hn::Add(hn::Load(d, first + j), u), d, first + j);
+      hn::Store(hn::MulAdd(u, u, hn::Load(d, second + j)), d, second + j);
     }
   }
-  for (int64_t j = 0; j < cols; ++j) out[j] = {static_cast<double>(center[j]) + first[j] / count, second[j] - first[j] * first[j] / count};
+  for (int64_t j = 0; j < cols; ++j) out[j] = {center[j] + first[j] / count, second[j] - first[j] * first[j] / count};
 }
 
 reduce::Spread SpreadRow32(const float* x, int64_t n) { return RowSpread(x, n); }

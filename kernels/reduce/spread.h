@@ -1,4 +1,4 @@
-// Mean and sum of squared distances from it, in two passes; sums over runs are double.
+// Mean and sum of squared distances from it, in two passes and in double.
 #pragma once
 #include <cstdint>
 
