@@ -45,7 +45,7 @@ void check_target_2d(const Tensor& self, const Tensor& target, OptionalTensor we
 
 // Targets as int64; IndexError for a class that isn't there.
 Tensor classes_of(const Tensor& target, const Layout& l, int64_t ignore_index) {
-  TN_CHECK(target.dtype() == ScalarType::Long || target.dtype() == ScalarType::Byte, "expected scalar type Long or Byte but found ",
+  TN_CHECK(target.dtype() == ScalarType::Long || target.dtype() == ScalarType::Byte, "expected target dtype to be Long or Byte, but got ",
            scalar_type_name(target.dtype()));
   const Tensor t = contiguous(cast(target, ScalarType::Long));
   for (int64_t i = 0; i < t.numel(); ++i) {

@@ -72,10 +72,11 @@ void set_norm(Outputs& outs, const char* name, const Tensor& self, double p, Opt
   }
   const uint64_t mask = mask_of(self, dim);
   if ((p < 0 || std::isinf(p)) && self.numel() == 0) {
-    for (int64_t d = 0; d < self.dim(); ++d)
-      TN_CHECK(!(mask >> d & 1) || self->size(d) != 0, name, " cannot compute the ", p, " norm on ",
-               dim && !dim->empty() ? "the dimension " + std::to_string(d) + " because this dimension is empty and the operation does not have an identity"
-                                    : std::string("an empty tensor because the operation does not have an identity"));
+    TN_CHECK(dim && !dim->empty(), name, " cannot compute the ", p, " norm on an empty tensor because the operation does not have an identity");
+    // The missing space is upstream's.
+    for (int64_t d : *dim)
+      TN_CHECK(self.dim() == 0 || self.size(d) != 0, name, " cannot compute the ", p, " norm on the dimension ", d,
+               "because this dimension is empty and the operation does not have an identity");
   }
   outs.set(0, reduced_sizes(self.sizes(), mask, keepdim), real_of(dtype.value_or(self.dtype())), self.device());
 }

@@ -7,6 +7,7 @@
 #include "kernels/sort/keys.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
+#include "runtime/promote.h"
 #include "runtime/threads.h"
 
 namespace tn {
@@ -25,9 +26,10 @@ int64_t place_of(K key, int64_t n, bool right, const Get& at) {
 }
 
 Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool right, OptionalTensor sorter) {
-  TN_CHECK(sequence.dtype() == values.dtype(),
-           "torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype ",
-           scalar_type_name(sequence.dtype()), " and input value tensor dtype ", scalar_type_name(values.dtype()));
+  if (sequence.dtype() != values.dtype()) {
+    const ScalarType common = result_type(sequence, values);
+    return search(cast(sequence, common), cast(values, common), out_int32, right, sorter);
+  }
   const Tensor out = empty(values.sizes(), out_int32 ? ScalarType::Int : ScalarType::Long);
   if (values.numel() == 0) return out;
   const Tensor s = contiguous(sequence), v = contiguous(values), order = sorter ? contiguous(*sorter) : Tensor();
@@ -76,7 +78,7 @@ void check_sequence(const Tensor& sequence, const Tensor& values, OptionalTensor
            "must match, but we got boundaries tensor ", sequence.sizes(), " and input value tensor ", values.sizes());
 }
 void check_boundaries(const Tensor& boundaries) {
-  TN_CHECK(boundaries.dim() == 1, "bucketize(): boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+  TN_CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ Three of_slices(const char* name, const Tensor& self, int64_t dim, bool sorted, 
       out_sizes.insert(static_cast<size_t>(d), packed->size(0));
       out_strides.insert(static_cast<size_t>(d), packed->stride(0));
     }
-    values = contiguous(alias_with_geometry(packed, out_sizes, out_strides, 0));
+    values = alias_with_geometry(packed, out_sizes, out_strides, 0);
     inverse = with_inverse ? longs(g.group_of) : inverse;
     counts = with_counts ? longs(g.counts) : counts;
   });

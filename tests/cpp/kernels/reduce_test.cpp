@@ -155,11 +155,13 @@ TEST_F(ReduceTest, SoftmaxOfEveryLengthAndDirection) {
       const Tensor x = random_floats({n, 5}, -30, 30), down = at::softmax(x, 0), across = at::softmax(contiguous(transposed(x)), 1),
                    logs = at::log_softmax(x, 0);
       for (int64_t j = 0; j < 5; ++j) {
-        double top = -HUGE_VAL, total = 0;
-        for (int64_t i = 0; i < n; ++i) top = std::max<double>(top, x.data<float>()[i * 5 + j]);
-        for (int64_t i = 0; i < n; ++i) total += std::exp(x.data<float>()[i * 5 + j] - top);
+        // The distance from the top rounds to float, in any implementation that stays in float.
+        float top = -HUGE_VALF;
+        double total = 0;
+        for (int64_t i = 0; i < n; ++i) top = std::max(top, x.data<float>()[i * 5 + j]);
+        for (int64_t i = 0; i < n; ++i) total += std::exp(static_cast<double>(x.data<float>()[i * 5 + j] - top));
         for (int64_t i = 0; i < n; ++i) {
-          const double log = x.data<float>()[i * 5 + j] - top - std::log(total), p = std::exp(log);
+          const double log = static_cast<double>(x.data<float>()[i * 5 + j] - top) - std::log(total), p = std::exp(log);
           ASSERT_NEAR(down.data<float>()[i * 5 + j], p, 6e-7 * p + 1e-37);
           ASSERT_NEAR(across.data<float>()[j * n + i], p, 6e-7 * p + 1e-37);
           ASSERT_NEAR(logs.data<float>()[i * 5 + j], log, 3e-7 * std::abs(log) + 3e-7);
