@@ -20,9 +20,11 @@ struct SmallerInt {
 };
 constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(), kHighest = std::numeric_limits<int64_t>::max();
 constexpr Operation<int64_t> kMaxInt = {kLowest, [](const int64_t* p, int64_t n) { return Plain<int64_t, LargerInt>::row(p, n, kLowest); },
-                                        Plain<int64_t, LargerInt>::columns, [](int64_t a, int64_t b) { return a > b ? a : b; }};
+                                        Plain<int64_t, LargerInt>::columns, [](int64_t a, int64_t b) { return a > b ? a : b; },
+                                        Plain<int64_t, LargerInt>::columns};
 constexpr Operation<int64_t> kMinInt = {kHighest, [](const int64_t* p, int64_t n) { return Plain<int64_t, SmallerInt>::row(p, n, kHighest); },
-                                        Plain<int64_t, SmallerInt>::columns, [](int64_t a, int64_t b) { return a < b ? a : b; }};
+                                        Plain<int64_t, SmallerInt>::columns, [](int64_t a, int64_t b) { return a < b ? a : b; },
+                                        Plain<int64_t, SmallerInt>::columns};
 
 void extreme(const Tensor& out, const Tensor& self, uint64_t mask, bool largest) {
   visit(self.dtype(), [&]<class S>() {

@@ -9,6 +9,7 @@
 #endif
 
 #include <limits>
+#include <type_traits>
 
 #include "kernels/common/hwy-compat-inl.h"
 
@@ -118,6 +119,32 @@ HWY_INLINE T FoldRun(const T* HWY_RESTRICT p, int64_t n, const Op& op) {
   return op.Lanes(d, a);
 }
 
+// Extremes of a run: the instruction's own Max beside a mask of NaN is cheaper than compare and select.
+template <class T, class Map, class Best>
+HWY_INLINE T ExtremeRun(const T* HWY_RESTRICT p, int64_t n, const Map& map, const Best& best, T identity) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto a = hn::Set(d, identity), b = a;
+  auto nan = hn::IsNaN(a), nan_b = nan;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto u = map(d, hn::LoadU(d, p + i)), v = map(d, hn::LoadU(d, p + i + lanes));
+    nan = hn::Or(nan, hn::IsNaN(u));
+    nan_b = hn::Or(nan_b, hn::IsNaN(v));
+    a = best(a, u);
+    b = best(b, v);
+  }
+  for (; i < n; i += lanes) {
+    const auto take = static_cast<size_t>(HWY_MIN(lanes, n - i));
+    const auto u = hn::IfThenElse(hn::FirstN(d, take), map(d, LoadUpTo(d, p + i, take)), hn::Set(d, identity));
+    nan = hn::Or(nan, hn::IsNaN(u));
+    a = best(a, u);
+  }
+  if (!hn::AllFalse(d, hn::Or(nan, nan_b))) return std::numeric_limits<T>::quiet_NaN();
+  a = best(a, b);
+  return identity < T{1} ? hn::GetLane(hn::MaxOfLanes(d, a)) : hn::GetLane(hn::MinOfLanes(d, a));
+}
+
 template <class Op, class T>
 HWY_INLINE T CombineTwo(T x, T y, const Op& op) {
   const hn::CappedTag<T, 1> d;
@@ -126,7 +153,15 @@ HWY_INLINE T CombineTwo(T x, T y, const Op& op) {
 
 template <class Op, class T>
 T FoldRow(const T* p, int64_t n) {
-  if (n <= kFoldRun) return FoldRun(p, n, Op());
+  if (n <= kFoldRun) {
+    const auto map = [](auto d, auto v) HWY_ATTR { return Op().Map(d, v); };
+    if constexpr (std::is_base_of_v<Larger, Op>)
+      return ExtremeRun(p, n, map, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); }, Op::template kIdentity<T>);
+    else if constexpr (std::is_base_of_v<Smaller, Op>)
+      return ExtremeRun(p, n, map, [](auto a, auto b) HWY_ATTR { return hn::Min(a, b); }, Op::template kIdentity<T>);
+    else
+      return FoldRun(p, n, Op());
+  }
   const int64_t half = (n / 2 + kFoldRun - 1) / kFoldRun * kFoldRun;
   return CombineTwo(FoldRow<Op, T>(p, half), FoldRow<Op, T>(p + half, n - half), Op());
 }

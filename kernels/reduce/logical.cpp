@@ -42,8 +42,10 @@ struct Or {
 struct And {
   uint8_t operator()(uint8_t a, uint8_t b) const { return a & b; }
 };
-constexpr Operation<uint8_t> kAny = {0, test_row<false>, Plain<uint8_t, Or>::columns, [](uint8_t a, uint8_t b) -> uint8_t { return a | b; }};
-constexpr Operation<uint8_t> kEvery = {1, test_row<true>, Plain<uint8_t, And>::columns, [](uint8_t a, uint8_t b) -> uint8_t { return a & b; }};
+constexpr Operation<uint8_t> kAny = {0, test_row<false>, Plain<uint8_t, Or>::columns, [](uint8_t a, uint8_t b) -> uint8_t { return a | b; },
+                                     Plain<uint8_t, Or>::columns};
+constexpr Operation<uint8_t> kEvery = {1, test_row<true>, Plain<uint8_t, And>::columns, [](uint8_t a, uint8_t b) -> uint8_t { return a & b; },
+                                       Plain<uint8_t, And>::columns};
 
 void test(const Tensor& out, const Tensor& self, uint64_t mask, bool all) {
   visit(self.dtype(), [&]<class S>() {
@@ -56,7 +58,7 @@ struct Count {
   int64_t operator()(int64_t a, int64_t b) const { return a + b; }
 };
 constexpr Operation<int64_t> kCount = {0, [](const int64_t* p, int64_t n) { return Plain<int64_t, Count>::row(p, n, 0); },
-                                       Plain<int64_t, Count>::columns, [](int64_t a, int64_t b) { return a + b; }};
+                                       Plain<int64_t, Count>::columns, [](int64_t a, int64_t b) { return a + b; }, Plain<int64_t, Count>::columns};
 void count(const Tensor& out, const Tensor& self, uint64_t mask) {
   visit(self.dtype(), [&]<class S>() {
     reduce_into<S, int64_t>(out, self, mask, kCount, store_as<int64_t, int64_t>, 0, load_truth<S, int64_t>, false);

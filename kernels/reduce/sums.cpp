@@ -44,10 +44,11 @@ constexpr Operation<T> kSum = {T(0), [](const T* p, int64_t n) {
   } else {
     return Plain<T, Add>::row(p, n, T(0));
   }
-}, Plain<T, Add>::columns, [](T a, T b) { return Add()(a, b); }};
+}, Plain<T, Add>::columns, [](T a, T b) { return Add()(a, b); }, Plain<T, Add>::columns};
 template <class T>
 constexpr Operation<T> kProduct = {T(1), [](const T* p, int64_t n) { return Plain<T, Multiply>::row(p, n, T(1)); },
-                                   Plain<T, Multiply>::columns, [](T a, T b) { return Multiply()(a, b); }};
+                                   Plain<T, Multiply>::columns, [](T a, T b) { return Multiply()(a, b); },
+                                   Plain<T, Multiply>::columns};
 
 // The input in a dtype from which `to` can be accumulated without changing values first.
 Tensor readable(const Tensor& self, ScalarType to) {
