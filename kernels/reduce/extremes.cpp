@@ -4,6 +4,7 @@
 
 #include "generated/slots/reduce.h"
 #include "kernels/reduce/floats.h"
+#include "kernels/reduce/ints.h"
 #include "kernels/reduce/load.h"
 #include "runtime/error.h"
 
@@ -19,10 +20,10 @@ struct SmallerInt {
   int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
 };
 constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(), kHighest = std::numeric_limits<int64_t>::max();
-constexpr Operation<int64_t> kMaxInt = {kLowest, [](const int64_t* p, int64_t n) { return Plain<int64_t, LargerInt>::row(p, n, kLowest); },
+constexpr Operation<int64_t> kMaxInt = {kLowest, largest_in_row,
                                         Plain<int64_t, LargerInt>::columns, [](int64_t a, int64_t b) { return a > b ? a : b; },
                                         Plain<int64_t, LargerInt>::columns};
-constexpr Operation<int64_t> kMinInt = {kHighest, [](const int64_t* p, int64_t n) { return Plain<int64_t, SmallerInt>::row(p, n, kHighest); },
+constexpr Operation<int64_t> kMinInt = {kHighest, smallest_in_row,
                                         Plain<int64_t, SmallerInt>::columns, [](int64_t a, int64_t b) { return a < b ? a : b; },
                                         Plain<int64_t, SmallerInt>::columns};
 

@@ -36,16 +36,25 @@ uint8_t test_row(const uint8_t* p, int64_t n) {
     if ((p[i] != 0) != kAll) return !kAll;
   return kAll;
 }
-struct Or {
-  uint8_t operator()(uint8_t a, uint8_t b) const { return a | b; }
-};
-struct And {
-  uint8_t operator()(uint8_t a, uint8_t b) const { return a & b; }
-};
-constexpr Operation<uint8_t> kAny = {0, test_row<false>, Plain<uint8_t, Or>::columns, [](uint8_t a, uint8_t b) -> uint8_t { return a | b; },
-                                     Plain<uint8_t, Or>::columns};
-constexpr Operation<uint8_t> kEvery = {1, test_row<true>, Plain<uint8_t, And>::columns, [](uint8_t a, uint8_t b) -> uint8_t { return a & b; },
-                                       Plain<uint8_t, And>::columns};
+// Eight columns at a time.
+template <bool kAll>
+void test_columns(const uint8_t* p, int64_t stride, int64_t rows, int64_t cols, uint8_t* acc) {
+  for (int64_t i = 0; i < rows; ++i, p += stride) {
+    int64_t j = 0;
+    for (; j + 8 <= cols; j += 8) {
+      uint64_t a, b;
+      std::memcpy(&a, acc + j, 8);
+      std::memcpy(&b, p + j, 8);
+      a = kAll ? a & b : a | b;
+      std::memcpy(acc + j, &a, 8);
+    }
+    for (; j < cols; ++j) acc[j] = static_cast<uint8_t>(kAll ? acc[j] & p[j] : acc[j] | p[j]);
+  }
+}
+constexpr Operation<uint8_t> kAny = {0, test_row<false>, test_columns<false>, [](uint8_t a, uint8_t b) -> uint8_t { return a | b; },
+                                     test_columns<false>};
+constexpr Operation<uint8_t> kEvery = {1, test_row<true>, test_columns<true>, [](uint8_t a, uint8_t b) -> uint8_t { return a & b; },
+                                       test_columns<true>};
 
 void test(const Tensor& out, const Tensor& self, uint64_t mask, bool all) {
   visit(self.dtype(), [&]<class S>() {

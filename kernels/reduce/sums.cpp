@@ -1,5 +1,6 @@
 #include "generated/slots/reduce.h"
 #include "kernels/reduce/floats.h"
+#include "kernels/reduce/ints.h"
 #include "kernels/reduce/load.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
@@ -41,6 +42,8 @@ constexpr Operation<T> kSum = {T(0), [](const T* p, int64_t n) {
       return self(self, q, k / 2) + self(self, q + k / 2, k - k / 2);
     };
     return tree(tree, p, n);
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    return sum_row(p, n);
   } else {
     return Plain<T, Add>::row(p, n, T(0));
   }
