@@ -176,6 +176,25 @@ void FoldColumns(const T* HWY_RESTRICT p, int64_t stride, int64_t rows, int64_t 
     const auto y = op.Combine(d, op.Map(d, load(r + 2 * stride + j)), op.Map(d, load(r + 3 * stride + j)));
     return op.Combine(d, x, y);
   };
+  // Narrow blocks: strips of four vectors that stay in registers. Wide ones read whole rows, as memory likes it.
+  constexpr int64_t kNarrow = 256;
+  if (cols <= kNarrow) {
+    for (; cols >= 4 * lanes; cols -= 4 * lanes, p += 4 * lanes, acc += 4 * lanes) {
+      auto a = hn::LoadU(d, acc), b = hn::LoadU(d, acc + lanes), c = hn::LoadU(d, acc + 2 * lanes), e = hn::LoadU(d, acc + 3 * lanes);
+      const T* row = p;
+      for (int64_t i = 0; i < rows; ++i, row += stride) {
+        a = op.Combine(d, a, op.Map(d, hn::LoadU(d, row)));
+        b = op.Combine(d, b, op.Map(d, hn::LoadU(d, row + lanes)));
+        c = op.Combine(d, c, op.Map(d, hn::LoadU(d, row + 2 * lanes)));
+        e = op.Combine(d, e, op.Map(d, hn::LoadU(d, row + 3 * lanes)));
+      }
+      hn::StoreU(a, d, acc);
+      hn::StoreU(b, d, acc + lanes);
+      hn::StoreU(c, d, acc + 2 * lanes);
+      hn::StoreU(e, d, acc + 3 * lanes);
+    }
+    if (cols == 0) return;
+  }
   const int64_t whole = cols / lanes * lanes;
   const auto rest = static_cast<size_t>(cols - whole);
   const auto some = [&](const T* q) HWY_ATTR { return LoadUpTo(d, q, rest); };
