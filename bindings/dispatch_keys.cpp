@@ -206,7 +206,6 @@ void bind_thread_state(pb::module_& m) {
   m.def("_dispatch_tls_is_dispatch_key_included", [](const pb::object& key) { return KeySet(thread_state.included).has(key_of(key)); });
   m.def("_dispatch_tls_set_dispatch_key_excluded", [](const pb::object& key, bool on) { set_thread_key(thread_state.excluded, key_of(key), on); });
   m.def("_dispatch_tls_set_dispatch_key_included", [](const pb::object& key, bool on) { set_thread_key(thread_state.included, key_of(key), on); });
-  m.def("_is_key_in_tls", [](const pb::object& key) { return KeySet(thread_state.included).has(key_of(key)); });
   m.def("_meta_in_tls_dispatch_include", [] { return KeySet(thread_state.included).has(DispatchKey::Meta); });
   m.def("_set_meta_in_tls_dispatch_include", [](bool on) {
     const uint64_t meta = KeySet(DispatchKey::Meta).raw();
