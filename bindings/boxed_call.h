@@ -80,6 +80,12 @@ void take_results(const FunctionSchema& schema, PyObject* result, Value* out);
 // torch.ops.<namespace>.<name>.<overload>, cached in the row.
 PyRef python_overload(OpRow& op);
 
+// Operators claimed as `python`: calls torch._decomp.decomposition_table[overload].
+class DecompositionKernel final : public BoxedKernel {
+ public:
+  void call(OpRow& op, KeySet keys, std::span<const Arg> args, Value* out) override;
+};
+
 // A kernel that is a Python function.
 class PythonKernel final : public BoxedKernel {
  public:

@@ -75,6 +75,7 @@ bool any_requires_grad(const pb::args& args) {
 bool bind_kernel_handles(PyObject* module) {
   try {
     auto m = pb::reinterpret_borrow<pb::module_>(module);
+    python_decomposition = Ref<BoxedKernel>::adopt(new DecompositionKernel());
     if (pb::hasattr(m, "_SafeKernelFunction")) pb::delattr(m, "_SafeKernelFunction");
     pb::class_<KernelHandle>(m, "_SafeKernelFunction")
         .def("call_boxed", call_boxed)

@@ -135,6 +135,16 @@ void let_go(PyRef& function) {
 
 }  // namespace
 
+void DecompositionKernel::call(OpRow& op, KeySet /*keys*/, std::span<const Arg> args, Value* out) {
+  const GilAcquire gil;
+  const PyRef module = PyRef::check(PyImport_ImportModule("torch._decomp"));
+  const PyRef table = PyRef::check(PyObject_GetAttrString(module.get(), "decomposition_table"));
+  const PyRef overload = python_overload(op);
+  const PyRef function = PyRef::check(PyObject_GetItem(table.get(), overload.get()));
+  PythonArguments given;
+  run(function.get(), schema_of(op), args, given, out);
+}
+
 PythonKernel::~PythonKernel() { let_go(function_); }
 PythonFallback::~PythonFallback() { let_go(function_); }
 

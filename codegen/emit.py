@@ -76,16 +76,20 @@ class Emitter:
                     "overload": op.overload,
                     "ident": op.ident,
                     "schema": c_string(op.schema),
-                    "reason": "nullptr" if served else c_string(self.plan.refused[op.full]),
+                    "reason": c_string(self.plan.refused[op.full]) if op.full in self.plan.refused else "nullptr",
                     "tags": hex(sum(1 << tag_values[t] for t in op.tags)),
                     "key_list": name,
                     "num_args": len(op.args),
                     "num_returns": op.num_returns,
-                    "way": _WAYS[served.claim.way] if served else "Refuse",
+                    "way": self._way(op),
                     "flags": self._flags(op, served),
                 }
             )
         return self.render("op_table.cpp.j2", ops=rows, key_lists=lists.items())
+
+    def _way(self, op: Op) -> str:
+        served = self.plan.served.get(op.full)
+        return _WAYS[served.claim.way] if served else "Python" if op.full in self.plan.python else "Refuse"
 
     def _tag_values(self) -> dict[str, int]:
         """torch.Tag's values: upstream numbers the tags of tags.yaml in sorted order."""
@@ -206,6 +210,9 @@ class Emitter:
         ops = {}
         for op in self.surface.ops:
             served = self.plan.served.get(op.full)
+            if op.full in self.plan.python:
+                ops[op.full] = {"way": "python", "family": self.plan.python[op.full].family}
+                continue
             if served is None:
                 ops[op.full] = {"way": "refuse", "reason": self.plan.refused[op.full]}
                 continue
@@ -217,7 +224,11 @@ class Emitter:
             if served.claim.dtypes:
                 row["dtypes"] = [d for d, v in DTYPES.items() if served.claim.dtypes >> v & 1]
             ops[op.full] = row
-        head = {"upstream": self.surface.version, "served": len(self.plan.served), "refused": len(self.plan.refused)}
+        plan = self.plan
+        head = {"upstream": self.surface.version, "served": len(plan.served)}
+        head |= {"python": len(plan.python), "refused": len(plan.refused)}
+        for op in self.surface.ops:  # a bump's report tells by it which schemas changed
+            ops[op.full]["schema"] = f"{zlib.crc32(op.schema.encode()):08x}"
         lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in ops.items()]
         body = ",\n".join(lines)
         return f'{{"summary": {json.dumps(head)},\n "ops": {{\n{body}\n }}\n}}\n'

@@ -15,6 +15,7 @@
 namespace tn {
 
 constinit OpRow op_rows[kNumNativeOps];
+constinit Ref<BoxedKernel> python_decomposition;
 
 namespace {
 
@@ -152,6 +153,7 @@ Found find_kernel_for(const OpRow& row, DispatchKey key) {
       if (AnyFn fn = row.fn[kColCpu]) return {nullptr, fn, false};
     }
     if (key == DispatchKey::Meta && row.fn[kColMeta]) return {nullptr, row.fn[kColMeta], false};
+    if (row.info->way == Way::Python && python_decomposition) return {python_decomposition.get(), nullptr, false};
   }
   if (backend || autograd) {
     if (const Registration* r = registered(row, DispatchKey::CompositeImplicitAutograd)) {
@@ -209,7 +211,7 @@ static OpRow& add_op(std::string name, std::string overload, std::string schema,
   if (parsed->returns().size() == 1 && parsed->returns()[0].type->kind() == TypeKind::kList) flags |= OpInfo::kListReturn;
   op->info = OpInfo{.name = op->name.c_str(), .overload = op->overload.c_str(), .schema = op->schema.c_str(), .reason = reason,
                     .tags = tags, .keys = nullptr, .num_args = static_cast<uint8_t>(parsed->arguments().size()),
-                    .num_returns = static_cast<uint8_t>(parsed->returns().size()), .way = reason ? Way::Refuse : Way::Python,
+                    .num_returns = static_cast<uint8_t>(parsed->returns().size()), .way = reason ? Way::Refuse : Way::Defined,
                     .flags = flags};
   OpRow& row = op->row;
   row.info = &op->info;
@@ -278,7 +280,7 @@ bool has_kernel_for_key(const OpRow& op, DispatchKey key) {
   if (has_registration(op, key)) return true;
   if (upstream_registers(op, key)) return true;
   const DispatchKey f = key_parts(key).functionality;
-  const bool native = op.info->way != Way::Python;
+  const bool native = op.info->way != Way::Defined;
   if (native && (key == DispatchKey::Autograd || f == DispatchKey::AutogradFunctionality))
     return !upstream_registers(op, DispatchKey::CompositeImplicitAutograd) && key == DispatchKey::Autograd;
   if (native && key == DispatchKey::ADInplaceOrView)
