@@ -631,7 +631,7 @@ SchemaRef parse_schema(std::string_view text, bool allow_typevars) {
   return parser.schema(std::move(name));
 }
 
-constinit bool (*opaque_type_hook)(std::string_view name) = nullptr;
+constinit OpaqueTypeHook opaque_type_hook = nullptr;
 
 OperatorName parse_operator_name(std::string_view text) {
   Parser parser(text, true);

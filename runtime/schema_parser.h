@@ -13,7 +13,8 @@ namespace tn {
 SchemaRef parse_schema(std::string_view text, bool allow_typevars = true);
 
 // Set by the bindings: whether Python registered a class under this dotted name, so that schemas may take its objects.
-extern constinit bool (*opaque_type_hook)(std::string_view name);
+using OpaqueTypeHook = bool (*)(std::string_view name);
+extern constinit OpaqueTypeHook opaque_type_hook;
 
 struct OperatorName {
   std::string name;
