@@ -405,6 +405,8 @@ class Parser {
       if (opaque_type_hook && opaque_type_hook(dotted)) return simple_type(TypeKind::kPyObject);
       lexer_.error(kUnknownType, token);
     }
+    // How a registered class prints; users write its own name.
+    if (allow_typevars_ && word == "PyObject") return simple_type(TypeKind::kPyObject);
     if (!allow_typevars_ || word[0] < 'a' || word[0] > 'z') lexer_.error(kUnknownType, token);
     return var_type(word);
   }
