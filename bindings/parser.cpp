@@ -6,6 +6,7 @@
 #include <string>
 
 #include "bindings/convert.h"
+#include "bindings/objects.h"
 #include "bindings/parse.h"
 #include "bindings/tensor.h"
 #include "runtime/autograd_meta.h"
@@ -38,6 +39,7 @@ void Parsed::reset() {
   num_outs = 0;
   requires_grad = false;
   large = false;
+  absent_device = Device();
   used_ = 0;
   while (num_temps_ > 0) temps_[--num_temps_] = nullptr;
   if (deferred_) Py_CLEAR(deferred_);
@@ -285,6 +287,10 @@ const Signature* parse(const Function& f, const PyCall& call, Parsed& p, PyObjec
     return nullptr;
   }
   p.finish();
+  // Modes may have fakes of that device's tensors, and the makers of subclasses only note it.
+  if (__builtin_expect(!p.absent_device.is_cpu(), 0) && (thread_state.included & KeySet(DispatchKey::Python).raw()) == 0 &&
+      torch_function_state.disabled != TorchFunctionState::kAll)
+    initialize_device(p.absent_device);
   p.signature = found;
   return found;
 }
