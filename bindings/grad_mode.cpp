@@ -28,16 +28,8 @@ bool to_flag(PyObject* value, const char* name, bool* out) {
   return true;
 }
 
-PyObject* is_grad_enabled(PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* {
-    if (torch_function_mode_active()) {
-      const PyRef core = PyRef::check(PyImport_ImportModule("torch._C"));
-      const PyRef func = PyRef::check(PyObject_GetAttrString(core.get(), "is_grad_enabled"));
-      return call_torch_function(Overloaded(), func.get(), nullptr, nullptr, 0, nullptr, "torch._C", "is_grad_enabled");
-    }
-    return new_bool(grad_mode());
-  });
-}
+// Modes are told of the setter only, as upstream's.
+PyObject* is_grad_enabled(PyObject*, PyObject*) { return new_bool(grad_mode()); }
 PyObject* set_grad_enabled(PyObject*, PyObject* value) {
   return guarded([&]() -> PyObject* {
     if (torch_function_mode_active()) {

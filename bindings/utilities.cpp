@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/boxed_call.h"
 #include "bindings/convert.h"
 #include "bindings/objects.h"
 #include "bindings/tensor.h"
@@ -143,15 +144,6 @@ pb::object infer_size_of(const pb::object& a, const pb::object& b) {
   return pb::reinterpret_steal<pb::object>(size_object(joined));
 }
 
-// Upstream's list for operators seen by FakeTensor; the parser's own is longer.
-bool allows_numbers(std::string_view name) {
-  constexpr std::string_view kStems[] = {"add", "div", "divide", "floor_divide", "mul", "multiply", "sub", "subtract", "true_divide"};
-  for (std::string_view stem : kStems)
-    if (name == stem || (name.starts_with(stem) && (name.substr(stem.size()) == "_" || name.substr(stem.size()) == "_out"))) return true;
-  constexpr std::string_view kOthers[] = {"_conj", "_to_copy", "copy", "copy_", "to"};
-  return std::find(std::begin(kOthers), std::end(kOthers), name) != std::end(kOthers);
-}
-
 // ---- marks on tensors ---------------------------------------------------------------------------------------------------------
 constexpr const char* kNoPointer =
     "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using torch.compile/export/fx, it is likely "
@@ -207,13 +199,51 @@ void bind_marks(pb::module_& m) {
   m.def("_storage_id", [](const pb::object& t) { return reinterpret_cast<uintptr_t>(tensor_argument(t, "_storage_id")->storage().get()); });
 }
 
+// ---- tracebacks: one tuple a frame, innermost first ------------------------------------------------------------------------------
+pb::object gather_traceback(bool python, bool, bool) {
+  pb::list frames;
+  if (!python) return frames;
+  PyFrameObject* frame = PyEval_GetFrame();
+  Py_XINCREF(frame);
+  while (frame) {
+    PyCodeObject* const code = PyFrame_GetCode(frame);
+    frames.append(pb::make_tuple(pb::reinterpret_borrow<pb::object>(code->co_name),
+                                 pb::reinterpret_borrow<pb::object>(code->co_filename), PyFrame_GetLineNumber(frame)));
+    Py_DECREF(code);
+    PyFrameObject* const back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  return frames;
+}
+pb::list symbolize(const std::vector<pb::list>& tracebacks) {
+  pb::list all;
+  for (const pb::list& frames : tracebacks) {
+    pb::list named;
+    for (const pb::handle& f : frames) {
+      const auto parts = pb::reinterpret_borrow<pb::tuple>(f);
+      pb::dict row;
+      row["name"] = parts[0];
+      row["filename"] = parts[1];
+      row["line"] = parts[2];
+      named.append(row);
+    }
+    all.append(named);
+  }
+  return all;
+}
+void bind_tracebacks(pb::module_ profiler) {
+  profiler.def("gather_traceback", gather_traceback, pb::arg("python") = true, pb::arg("script") = true, pb::arg("cpp") = true);
+  profiler.def("symbolize_tracebacks", symbolize);
+}
+
 void bind_answers(pb::module_& m) {
   m.def("_is_alias_of", is_alias);
   m.def("_overlaps", overlaps);
   m.def("_any_output_is_alias_to_input_or_output", output_is_alias);
   m.def("_group_tensors_by_device_and_dtype", group_tensors, pb::arg("tensorlistlist"), pb::arg("with_indices") = false);
   m.def("_infer_size", infer_size_of);
-  m.def("_should_allow_numbers_as_tensors", allows_numbers);
+  m.def("_should_allow_numbers_as_tensors", [](const std::string& name) { return takes_numbers_as_tensors("aten::" + name); });
   m.def("_get_default_device", [] { return "cpu"; });
   m.def("_get_accelerator", [](std::optional<bool>) { return pb::reinterpret_steal<pb::object>(device_object(Device())); }, pb::arg("check") = pb::none());
   m.def("_autocast_supported_devices", [] {
@@ -242,6 +272,7 @@ bool bind_utilities(PyObject* module) {
     if (PyModule_AddFunctions(module, thread_functions) < 0) return false;
     bind_marks(m);
     bind_answers(m);
+    bind_tracebacks(m.attr("_profiler").cast<pb::module_>());
     return true;
   } catch (...) {
     set_error_from_current_exception();
