@@ -82,7 +82,7 @@ bool bind_operator_functions(PyObject* module) {
       if (std::strcmp(g->where, "TensorBase") != 0 && std::strcmp(g->where, "_VariableFunctions") != 0 &&
           !bind_submodule_functions(module, g->where, g->methods))
         return false;
-  return bind_variable_functions(module);
+  return bind_submodule_functions(module, "_nn", nn_hand_functions) && bind_variable_functions(module);
 }
 
 // Upstream's own switch, read when torch.jit loads: script and trace then give back the Python object.
