@@ -327,7 +327,8 @@ bool bind_grad_mode(PyObject* module) {
          add_guard<disable_autocast, false>(module, autocast_type, "torch._C._DisableAutocast") &&
          add_guard<set_multithreading, true>(module, multithreading_type, "torch._C._MultithreadingEnabled") &&
          add_guard<set_view_replay, true>(module, replay_type, "torch._C._ViewReplayEnabled") &&
-         add_type(module, engine_type, "torch._C._ImperativeEngine", sizeof(PyObject), engine_methods);
+         add_type(module, engine_type, "torch._C._EngineBase", sizeof(PyObject), engine_methods) &&
+         PyModule_AddObjectRef(module, "_ImperativeEngine", reinterpret_cast<PyObject*>(&engine_type)) == 0;
 }
 
 }  // namespace tn::py

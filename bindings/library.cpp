@@ -283,7 +283,7 @@ PyType_Slot library_slots[] = {
     {0, nullptr},
 };
 PyType_Spec library_spec = {"torch._C._DispatchModule", sizeof(LibraryObject), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, library_slots};
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, library_slots};
 PyMethodDef functions[] = {
     {"_dispatch_library", with_keywords(dispatch_library), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr},

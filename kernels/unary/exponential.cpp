@@ -92,14 +92,14 @@ const PointwiseSlot slots::exp2 = slot<kExp2>([](auto z) {
   using P = typename decltype(z)::value_type;
   return std::exp(z * std::numbers::ln2_v<P>);
 });
-const PointwiseSlot slots::expm1 = slot<kExpm1>([](auto z) { return expm1(z); });
+const PointwiseSlot slots::expm1 = slot<kExpm1>([](auto z) { return tn::expm1(z); });
 const PointwiseSlot slots::log = slot<kLog>([](auto z) { return std::log(z); });
 const PointwiseSlot slots::log2 = slot<kLog2>([](auto z) {
   using P = typename decltype(z)::value_type;
   return std::log(z) / std::numbers::ln2_v<P>;
 });
 const PointwiseSlot slots::log10 = slot<kLog10>([](auto z) { return std::log10(z); });
-const PointwiseSlot slots::log1p = slot<kLog1p>([](auto z) { return log1p(z); });
+const PointwiseSlot slots::log1p = slot<kLog1p>([](auto z) { return tn::log1p(z); });
 const PointwiseSlot slots::sigmoid = slot<kSigmoid>([](auto z) { return decltype(z)(1) / (decltype(z)(1) + std::exp(-z)); });
 const PointwiseSlot slots::tanh = slot<kTanh>([](auto z) { return std::tanh(z); });
 const PointwiseSlot slots::silu = slot<kSilu>([](auto z) { return z / (decltype(z)(1) + std::exp(-z)); }, Promotion::Same);
