@@ -360,7 +360,7 @@ def api_row(op: Op, siblings: list[Op]) -> dict[str, str]:
     ordered = api_order(op)
     last_required = max((i for i, a in enumerate(ordered) if not cpp_default(a)), default=-1)
     shorter = [[a.cpp for a in api_order(s)] for s in siblings if s is not op and s.name == op.name]
-    while [a.cpp for a in ordered[: last_required + 1]] in shorter:
+    while last_required + 1 < len(ordered) and [a.cpp for a in ordered[: last_required + 1]] in shorter:
         last_required += 1
     declaration = []
     for i, a in enumerate(ordered):
