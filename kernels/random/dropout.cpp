@@ -74,12 +74,22 @@ void check_std(const Tensor& std) {
 
 }  // namespace
 
-Tensor dropout(const Tensor& input, double p, bool train) { return drop(input, p, train, {}, Form::Functional); }
+Tensor dropout(const Tensor& input, double p, bool train) {
+  return drop(input, p, train, {}, Form::Functional);
+}
 const Tensor& dropout_(const Tensor& self, double p, bool train) { return drop_(self, p, train, {}); }
-Tensor alpha_dropout(const Tensor& input, double p, bool train) { return drop(input, p, train, {.alpha = true}, Form::Functional); }
-const Tensor& alpha_dropout_(const Tensor& self, double p, bool train) { return drop_(self, p, train, {.alpha = true}); }
-Tensor feature_dropout(const Tensor& input, double p, bool train) { return drop(input, p, train, {.features = true}, Form::Functional); }
-const Tensor& feature_dropout_(const Tensor& self, double p, bool train) { return drop_(self, p, train, {.features = true}); }
+Tensor alpha_dropout(const Tensor& input, double p, bool train) {
+  return drop(input, p, train, {.alpha = true}, Form::Functional);
+}
+const Tensor& alpha_dropout_(const Tensor& self, double p, bool train) {
+  return drop_(self, p, train, {.alpha = true});
+}
+Tensor feature_dropout(const Tensor& input, double p, bool train) {
+  return drop(input, p, train, {.features = true}, Form::Functional);
+}
+const Tensor& feature_dropout_(const Tensor& self, double p, bool train) {
+  return drop_(self, p, train, {.features = true});
+}
 Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
   return drop(input, p, train, {.features = true, .alpha = true}, Form::Functional);
 }
