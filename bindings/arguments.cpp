@@ -205,7 +205,8 @@ std::string shown_argument(const Formal* f, PyObject* o, bool by_keyword) {
 std::string mismatch(const Form& form, Given given) {
   const Py_ssize_t keywords = given.names ? PyTuple_GET_SIZE(given.names) : 0;
   const auto total = static_cast<size_t>(given.num + keywords);
-  if (total < num_required(form) || total > form.formals.size()) return "";
+  // Upstream explains only where the count is that of all parameters, optional ones too.
+  if (total != form.formals.size()) return "";
   std::string wrong;
   for (Py_ssize_t k = 0; k < keywords; ++k) {
     const char* name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(given.names, k));

@@ -67,6 +67,25 @@ PyObject* redispatch_op(OpRow& op, KeySet keys, const VectorCall& call);
 // The first overload that fits; RuntimeError that lists why each doesn't.
 PyObject* call_packet(std::span<OpRow* const> overloads, const VectorCall& call);
 
+// What a Python function is called with: positional values, then those of the keywords.
+struct PythonArguments {
+  std::vector<PyRef> values;
+  size_t num_positional = 0;
+  PyRef names;
+};
+// Appends a call's arguments; trailing ones that equal their defaults are left out, as upstream does.
+void append_arguments(const FunctionSchema& schema, std::span<const Arg> args, PythonArguments& out);
+// Takes what a Python function gave back as the operator's results.
+void take_results(const FunctionSchema& schema, PyObject* result, Value* out);
+// torch.ops.<namespace>.<name>.<overload>, cached in the row.
+PyRef python_overload(OpRow& op);
+
+// Operators claimed as `python`: calls torch._decomp.decomposition_table[overload].
+class DecompositionKernel final : public BoxedKernel {
+ public:
+  void call(OpRow& op, KeySet keys, std::span<const Arg> args, Value* out) override;
+};
+
 // A kernel that is a Python function.
 class PythonKernel final : public BoxedKernel {
  public:
@@ -91,8 +110,9 @@ class PythonFallback final : public BoxedKernel {
   bool with_keyset_;
 };
 
-// torch.ops.<namespace>.<name>.<overload>, cached in the row.
-PyRef python_overload(OpRow& op);
+// Whether a Python number may stand where the schema of this operator ("aten::add") wants a tensor.
+bool takes_numbers_as_tensors(std::string_view qualified);
+
 // torch._C.DispatchKeySet of these bits.
 PyRef python_keyset(KeySet keys);
 

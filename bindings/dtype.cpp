@@ -31,8 +31,7 @@ DTypeObject objects[kNumScalarTypes];
 ScalarType type_of(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->type; }
 
 PyObject* repr(PyObject* self) {
-  const std::string_view name = dtype_name(type_of(self));
-  return PyUnicode_FromFormat("torch.%.*s", static_cast<int>(name.size()), name.data());
+  return guarded([&] { return text_object(str("torch.", dtype_name(type_of(self)))); });
 }
 PyObject* reduce(PyObject* self, PyObject*) { return text_object(dtype_name(type_of(self))); }
 

@@ -178,7 +178,14 @@ Tensor apply_slice(const Tensor& self, int64_t dim, PyObject* slice, bool always
 
 Indexed apply_index(const Tensor& self, PyObject* index) {
   if (PyTuple_Check(index)) return Walk(self, index).run();
-  const PyRef tuple = PyRef::check(is_tuple_like(index) ? PySequence_Tuple(index) : PyTuple_Pack(1, index));
+  const bool spread = is_tuple_like(index);
+  if (spread && PyErr_WarnEx(PyExc_UserWarning,
+                             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
+                             "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+                             "x[torch.tensor(seq)], which will result either in an error or a different result",
+                             1) < 0)
+    throw PythonError();
+  const PyRef tuple = PyRef::check(spread ? PySequence_Tuple(index) : PyTuple_Pack(1, index));
   return Walk(self, tuple.get()).run();
 }
 

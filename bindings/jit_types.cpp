@@ -338,7 +338,7 @@ PyType_Slot inferred_slots[] = {
     {Py_tp_methods, inferred_methods},
     {0, nullptr},
 };
-PyType_Spec inferred_spec = {"torch._C.InferredType", sizeof(PyInferred), 0, Py_TPFLAGS_DEFAULT, inferred_slots};
+PyType_Spec inferred_spec = {"torch._C.InferredType", sizeof(PyInferred), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, inferred_slots};
 
 // Instance of a class of torch._C, found by name since other files make those classes.
 bool is_instance(PyObject* module, PyObject* object, const char* class_name) {

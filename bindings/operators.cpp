@@ -135,7 +135,7 @@ PyType_Slot handle_slots[] = {
     {0, nullptr},
 };
 PyType_Spec handle_spec = {"torch._C._DispatchOperatorHandle", sizeof(HandleObject), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, handle_slots};
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, handle_slots};
 
 // ---- lookup ---------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "bindings/boxed_call.h"
+#include "bindings/objects.h"
+#include "runtime/copy.h"
 #include "runtime/schema_default.h"
 
 namespace tn::py {
@@ -28,11 +30,7 @@ bool is_default(const Argument& argument, const Arg& value) {
   return argument.default_value && same(default_arg(*argument.default_value), value);
 }
 
-struct PythonArguments {
-  std::vector<PyRef> values;  // positional, then those of the keywords
-  size_t num_positional = 0;
-  PyRef names;
-};
+}  // namespace
 
 // Upstream leaves out trailing positional arguments and keywords that equal their defaults.
 void append_arguments(const FunctionSchema& schema, std::span<const Arg> args, PythonArguments& out) {
@@ -43,6 +41,11 @@ void append_arguments(const FunctionSchema& schema, std::span<const Arg> args, P
   }
   std::vector<PyRef> names;
   auto push = [&](size_t i) {
+    // Python sees the number that was written, as upstream's.
+    if (args[i].tag == Tag::Tensor && args[i].tensor().defined() && args[i].tensor()->is_wrapped_number()) {
+      out.values.push_back(PyRef::check(number_object(item(args[i].tensor()))));
+      return;
+    }
     out.values.push_back(PyRef::check(arg_to_python(args[i], arguments[i].real_type->str())));
   };
   for (size_t i = 0; i < end; ++i) {
@@ -59,6 +62,8 @@ void append_arguments(const FunctionSchema& schema, std::span<const Arg> args, P
   for (size_t i = 0; i < names.size(); ++i) PyTuple_SET_ITEM(out.names.get(), static_cast<Py_ssize_t>(i), names[i].release());
 }
 
+namespace {
+
 void take_result(const FunctionSchema& schema, const Argument& result, PyObject* object, Value* out) {
   BoundArgs converter(schema);
   Arg arg;
@@ -67,6 +72,8 @@ void take_result(const FunctionSchema& schema, const Argument& result, PyObject*
   }
   *out = Value::copy_of(arg);
 }
+
+}  // namespace
 
 void take_results(const FunctionSchema& schema, PyObject* result, Value* out) {
   const std::vector<Argument>& returns = schema.returns();
@@ -86,6 +93,8 @@ void take_results(const FunctionSchema& schema, PyObject* result, Value* out) {
     take_result(schema, returns[i], PySequence_Fast_GET_ITEM(result, static_cast<Py_ssize_t>(i)), &out[i]);
   }
 }
+
+namespace {
 
 void run(PyObject* function, const FunctionSchema& schema, std::span<const Arg> args, PythonArguments& given, Value* out) {
   append_arguments(schema, args, given);
@@ -132,6 +141,16 @@ void let_go(PyRef& function) {
 }
 
 }  // namespace
+
+void DecompositionKernel::call(OpRow& op, KeySet /*keys*/, std::span<const Arg> args, Value* out) {
+  const GilAcquire gil;
+  const PyRef module = PyRef::check(PyImport_ImportModule("torch._decomp"));
+  const PyRef table = PyRef::check(PyObject_GetAttrString(module.get(), "decomposition_table"));
+  const PyRef overload = python_overload(op);
+  const PyRef function = PyRef::check(PyObject_GetItem(table.get(), overload.get()));
+  PythonArguments given;
+  run(function.get(), schema_of(op), args, given, out);
+}
 
 PythonKernel::~PythonKernel() { let_go(function_); }
 PythonFallback::~PythonFallback() { let_go(function_); }

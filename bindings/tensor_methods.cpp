@@ -162,6 +162,7 @@ PyObject* run_each(const char* name, PyObject* self, std::span<const Tensor> ope
   for (size_t k = 0; k < operands.size(); ++k) offsets[k] = operands[k].storage_offset();
   if (t.numel() > 0) for_each(f, operands, 0, {offsets, operands.size()});
   t->bump_version();
+  tell_written_around(name);
   return Py_NewRef(self);
 }
 Tensor expanded(const char* name, const Tensor& other, const Tensor& self) {

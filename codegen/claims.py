@@ -74,10 +74,11 @@ class Served:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole surface with its ways; every operator is in exactly one of the two."""
+    """The whole surface with its ways; every operator is in exactly one of the three."""
 
     surface: Surface
     served: dict[str, Served]
+    python: dict[str, Claim]  # served by upstream's decomposition: no code of ours
     refused: dict[str, str]  # full name -> reason
 
 
@@ -167,15 +168,19 @@ def plan(surface: Surface, kernels: Path, only: frozenset[str] | None = None) ->
     rules = [(re.compile(r["match"]), r["reason"]) for r in _refusal_rules(kernels.parent)]
     served: dict[str, Served] = {}
     refused: dict[str, str] = {}
+    python: dict[str, Claim] = {}
     for op in surface.ops:
         served_by = _way_of(op, claims, surface)
         if served_by is not None and (only is None or served_by.source.full in only):
             served[op.full] = served_by
             continue
         claim = claims.get(op.full)
+        if claim is not None and claim.way == "python":
+            python[op.full] = claim
+            continue
         reason = "left out of this build" if served_by is not None else claim.text if claim is not None else ""
         refused[op.full] = reason or next((why for rule, why in rules if rule.search(op.full)), "no kernel yet")
-    return Plan(surface, served, refused)
+    return Plan(surface, served, python, refused)
 
 
 def _way_of(op: Op, claims: dict[str, Claim], surface: Surface) -> Served | None:

@@ -42,14 +42,18 @@ def write_changed(files: dict[str, str], out: Path) -> list[str]:
 
 
 def difference(before: dict[str, dict[str, str]], after: dict[str, dict[str, str]]) -> list[str]:
-    """What changed between two manifests' operators, for the reader of a bump."""
-    lines = [f"added    {name}" for name in sorted(after.keys() - before.keys())]
-    lines += [f"removed  {name}" for name in sorted(before.keys() - after.keys())]
+    """What changed between two manifests' operators, for the reader of a bump or of a new kernel."""
+    lines = [f"added           {name}" for name in sorted(after.keys() - before.keys())]
+    lines += [f"removed         {name}" for name in sorted(before.keys() - after.keys())]
     for name in sorted(before.keys() & after.keys()):
         was, now = before[name], after[name]
-        if was != now:
-            what = "now refused" if now["way"] == "refuse" and was["way"] != "refuse" else "changed"
-            lines.append(f"{what:<8} {name}")
+        if was.get("schema") != now["schema"]:
+            lines.append(f"schema changed  {name}")
+        if was["way"] != now["way"]:
+            what = "now refused" if now["way"] == "refuse" else "now served"
+            lines.append(f"{what:<15} {name}" + (f": {now['reason']}" if now["way"] == "refuse" else f": {now['way']}"))
+        elif {k: v for k, v in was.items() if k != "schema"} != {k: v for k, v in now.items() if k != "schema"}:
+            lines.append(f"changed         {name}")
     return lines
 
 
@@ -64,7 +68,8 @@ def generate(args: argparse.Namespace) -> int:
     after = json.loads(files["manifest.json"])["ops"]
     for line in difference(before, after):
         print(line)
-    print(f"{len(plan.served)} operators served, {len(plan.refused)} refused; {len(changed)} files changed")
+    counts = f"{len(plan.served)} operators served, {len(plan.python)} by decomposition, {len(plan.refused)} refused"
+    print(f"{counts}; {len(changed)} files changed")
     return 0
 
 
@@ -76,9 +81,11 @@ def show(args: argparse.Namespace) -> int:
         return 1
     for op in found:
         served = plan.served.get(op.full)
-        state = f"{served.claim.way} ({served.claim.where}, form {served.form})" if served else plan.refused[op.full]
+        by_python = plan.python.get(op.full)
+        state = f"{served.claim.way} ({served.claim.where}, form {served.form})" if served else plan.refused.get(op.full, "")
+        state = f"upstream's decomposition ({by_python.where})" if by_python else state
         print(f"{op.schema}\n  kind {op.kind}, keys {' '.join(op.keys)}, tags {' '.join(op.tags) or '-'}")
-        print(f"  {'served: ' if served else 'refused: '}{state}\n  C++ {op.signature}")
+        print(f"  {'served: ' if served or by_python else 'refused: '}{state}\n  C++ {op.signature}")
     return 0
 
 

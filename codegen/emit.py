@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import yaml
 
 from codegen import python_tables
 from codegen.claims import DTYPES, Plan, Served
@@ -16,6 +17,7 @@ from codegen.literals import DefaultPool, c_string, cpp_default
 from codegen.model import Arg, Op
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
+SCHEMAS = Path(__file__).resolve().parent / "schemas"
 FUNCTION_SHARDS = 8
 ADAPTER_SHARDS = 4
 
@@ -50,6 +52,7 @@ class Emitter:
         """Everything below generated/; `more` are files that other generators made."""
         files = {"op_ids.h": self.render("op_ids.h.j2", ops=self.surface.ops)}
         files["op_table.cpp"] = self._op_table()
+        files["extra_ops.cpp"] = self.render("extra_ops.cpp.j2", ops=extra_ops())
         files |= self._families() | self._typed_api() | self._bindings()
         files |= more
         files["manifest.json"] = self._manifest()
@@ -73,16 +76,20 @@ class Emitter:
                     "overload": op.overload,
                     "ident": op.ident,
                     "schema": c_string(op.schema),
-                    "reason": "nullptr" if served else c_string(self.plan.refused[op.full]),
+                    "reason": c_string(self.plan.refused[op.full]) if op.full in self.plan.refused else "nullptr",
                     "tags": hex(sum(1 << tag_values[t] for t in op.tags)),
                     "key_list": name,
                     "num_args": len(op.args),
                     "num_returns": op.num_returns,
-                    "way": _WAYS[served.claim.way] if served else "Refuse",
+                    "way": self._way(op),
                     "flags": self._flags(op, served),
                 }
             )
         return self.render("op_table.cpp.j2", ops=rows, key_lists=lists.items())
+
+    def _way(self, op: Op) -> str:
+        served = self.plan.served.get(op.full)
+        return _WAYS[served.claim.way] if served else "Python" if op.full in self.plan.python else "Refuse"
 
     def _tag_values(self) -> dict[str, int]:
         """torch.Tag's values: upstream numbers the tags of tags.yaml in sorted order."""
@@ -161,7 +168,7 @@ class Emitter:
         for served in self.plan.served.values():
             by_base[base_name(served.op.name)].append(served.op)
         return {
-            f"ops/{base}.h": self.render("ops.h.j2", base=base, ops=[api_row(op) for op in ops])
+            f"ops/{base}.h": self.render("ops.h.j2", base=base, ops=[api_row(op, ops) for op in ops])
             for base, ops in sorted(by_base.items())
         }
 
@@ -203,6 +210,9 @@ class Emitter:
         ops = {}
         for op in self.surface.ops:
             served = self.plan.served.get(op.full)
+            if op.full in self.plan.python:
+                ops[op.full] = {"way": "python", "family": self.plan.python[op.full].family}
+                continue
             if served is None:
                 ops[op.full] = {"way": "refuse", "reason": self.plan.refused[op.full]}
                 continue
@@ -214,10 +224,27 @@ class Emitter:
             if served.claim.dtypes:
                 row["dtypes"] = [d for d, v in DTYPES.items() if served.claim.dtypes >> v & 1]
             ops[op.full] = row
-        head = {"upstream": self.surface.version, "served": len(self.plan.served), "refused": len(self.plan.refused)}
+        plan = self.plan
+        head = {"upstream": self.surface.version, "served": len(plan.served)}
+        head |= {"python": len(plan.python), "refused": len(plan.refused)}
+        for op in self.surface.ops:  # a bump's report tells by it which schemas changed
+            ops[op.full]["schema"] = f"{zlib.crc32(op.schema.encode()):08x}"
         lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in ops.items()]
         body = ",\n".join(lines)
         return f'{{"summary": {json.dumps(head)},\n "ops": {{\n{body}\n }}\n}}\n'
+
+
+def extra_ops() -> list[dict[str, str]]:
+    """The operators of codegen/schemas/*.yaml: each file has one reason for all of its schemas."""
+    rows = []
+    for path in sorted(SCHEMAS.glob("*.yaml")):
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        for schema in data["schemas"]:
+            name, _, overload = schema.partition("(")[0].partition(".")
+            rows.append(
+                {"name": name, "overload": overload, "schema": c_string(schema), "reason": c_string(data["reason"])}
+            )
+    return rows
 
 
 def base_name(name: str) -> str:
@@ -325,12 +352,16 @@ def _named(args: list[Arg]) -> list[tuple[Arg, str]]:
     return [(a, cpp_name(a)) for a in args]
 
 
-def api_row(op: Op) -> dict[str, str]:
-    """A declaration with defaults; out= forms take their results first, as upstream's C++ API does."""
-    args = list(op.args)
-    outs = [a for a in args if a.is_out]
-    ordered = outs + [a for a in args if not a.is_out]
+def api_row(op: Op, siblings: list[Op]) -> dict[str, str]:
+    """A declaration with defaults; out= forms take their results first, as upstream's C++ API does.
+
+    A default that would make a call fit a shorter overload as well is left out.
+    """
+    ordered = api_order(op)
     last_required = max((i for i, a in enumerate(ordered) if not cpp_default(a)), default=-1)
+    shorter = [[a.cpp for a in api_order(s)] for s in siblings if s is not op and s.name == op.name]
+    while last_required + 1 < len(ordered) and [a.cpp for a in ordered[: last_required + 1]] in shorter:
+        last_required += 1
     declaration = []
     for i, a in enumerate(ordered):
         default = cpp_default(a) if i > last_required else ""
@@ -342,5 +373,9 @@ def api_row(op: Op) -> dict[str, str]:
         "declaration": ", ".join(declaration),
         "signature": op.signature,
         "ident": op.ident,
-        "more_names": "".join(f", {cpp_name(a)}" for a in args),
+        "more_names": "".join(f", {cpp_name(a)}" for a in op.args),
     }
+
+
+def api_order(op: Op) -> list[Arg]:
+    return [a for a in op.args if a.is_out] + [a for a in op.args if not a.is_out]

@@ -21,7 +21,11 @@
 namespace tn {
 
 // How an operator is served. See docs: claims.
-enum class Way : uint8_t { Refuse, Kernel, Raw, Compose, Python };
+enum class Way : uint8_t {
+  Refuse, Kernel, Raw, Compose,
+  Python,   // by upstream's own decomposition
+  Defined,  // by torch.library: upstream's table knows nothing of it
+};
 
 // What upstream says of an operator; constant, generated, in the order of OpId.
 struct OpInfo {
@@ -94,8 +98,13 @@ class Observer {
   virtual void enter(const OpRow& op, KeySet keys, std::span<const Arg> args) = 0;
   virtual void leave(const OpRow& op, std::span<const Value> results) = 0;
   virtual void abandon(const OpRow& op) noexcept = 0;
+  // A hand-written binding changed a tensor without a call: what was seen can't be run again.
+  virtual void around(const char* what) = 0;
 };
 extern constinit Observer* observer;
+inline void tell_written_around(const char* what) {
+  if (__builtin_expect(observer != nullptr, 0)) observer->around(what);
+}
 
 namespace door {
 
@@ -204,8 +213,12 @@ void register_kernel(OpRow& op, Registration registration);
 void deregister_kernel(OpRow& op, DispatchKey key, const BoxedKernel* kernel);
 // A boxed kernel for every operator without one at the key; null restores the default.
 void register_fallback(DispatchKey functionality, Ref<BoxedKernel> kernel, bool fallthrough);
+// Whether a key has a kernel for operators without one of their own; autocast's is to fall through, as upstream's.
+bool has_fallback(DispatchKey functionality);
 // What upstream's dispatcher would answer: is there a kernel registered under exactly this key (upstream's table, then ours).
 bool has_kernel_for_key(const OpRow& op, DispatchKey key);
+// Whether an alias key stands for the runtime key: AutogradCPU for Autograd, CPU for CompositeExplicitAutograd...
+bool key_in_alias(DispatchKey key, DispatchKey alias);
 bool has_computed_kernel_for_key(const OpRow& op, DispatchKey key);
 const FunctionSchema& schema_of(OpRow& op);
 

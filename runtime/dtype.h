@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace tn {
@@ -77,6 +78,8 @@ constexpr ScalarType complex_of(ScalarType t) {
 std::string_view dtype_name(ScalarType t);
 // "Float", as upstream's C++ messages print it.
 std::string_view scalar_type_name(ScalarType t);
+// "c10::complex<float>", as messages print the C++ type of a dtype's elements.
+std::string element_type_name(ScalarType t);
 
 // Upstream's promotion of two dtypes; raises for pairs that upstream refuses (float8 and barebones unsigned mixes).
 ScalarType promote_types(ScalarType a, ScalarType b);

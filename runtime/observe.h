@@ -1,58 +1,56 @@
-// Observers that come with the core: counting calls, and recording a run so that it can be replayed.
+// Recording a run at the door, so that it can be looked at and run again.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/door.h"
 
 namespace tn {
 
-// Records calls at depth 0 as operators over numbered tensors. Replaying gives the same bits for the same inputs.
+// Records the calls at depth 0 as operators over numbered tensors. Keeps every tensor that it saw alive.
 class Recorder : public Observer {
  public:
-  // An argument of a recorded call: a number of an earlier tensor, or a kept value.
-  struct Slot {
-    int64_t tensor = -1;                // id of a tensor, -1: not one
-    std::vector<int64_t> tensors;       // ids of a list's tensors (-1: None)
+  // An argument: the numbers of its tensors (-1: none there), or a kept value where it has none.
+  struct Operand {
+    std::vector<int64_t> tensors;
     bool is_list = false;
     Value value;
   };
   struct Call {
     OpRow* op;
-    std::vector<Slot> args;
-    std::vector<std::vector<int64_t>> results;  // one a return; several ids for a list
+    std::vector<Operand> args;
+    std::vector<Operand> results;
   };
 
   void enter(const OpRow& op, KeySet keys, std::span<const Arg> args) override;
   void leave(const OpRow& op, std::span<const Value> results) override;
   void abandon(const OpRow& op) noexcept override;
+  void around(const char* what) override;
 
   const std::vector<Call>& calls() const { return calls_; }
-  // The id under which a tensor was seen, or -1.
-  int64_t id_of(const Tensor& t) const;
-  // Runs the calls again with other tensors in place of the given ids; returns the tensors of `wanted`.
+  // The number under which a tensor was seen, or -1.
+  int64_t number_of(const Tensor& t) const;
+  // Runs the calls again, with other tensors in place of some that the run did not make, and gives the wanted ones back.
+  // RuntimeError if something was written without passing the door, or a number was never seen.
   std::vector<Tensor> replay(std::span<const std::pair<int64_t, Tensor>> inputs, std::span<const int64_t> wanted) const;
 
  private:
   int64_t number(const Tensor& t);
+  Operand operand(const Arg& a);
 
   std::vector<Call> calls_;
-  std::unordered_map<const TensorImpl*, int64_t> ids_;
-  std::vector<Tensor> seen_;  // keeps each tensor alive, so that an address stays its id
+  std::unordered_map<const TensorImpl*, int64_t> numbers_;
+  std::vector<Tensor> seen_;
+  std::string around_;
   int depth_ = 0;
 };
 
-// Sets the observer for a scope. One at a time: a second one is a RuntimeError.
-class ObserverGuard {
- public:
-  explicit ObserverGuard(Observer* o);
-  ~ObserverGuard();
-  ObserverGuard(const ObserverGuard&) = delete;
-  ObserverGuard& operator=(const ObserverGuard&) = delete;
-};
+// The door tells one observer at a time; a second one is a RuntimeError.
+void attach_observer(Observer& o);
+void detach_observer(Observer& o);
 
 }  // namespace tn

@@ -8,6 +8,15 @@ namespace tn {
 extern constinit const OpInfo op_infos[kNumNativeOps];
 extern constinit OpRow op_rows[kNumNativeOps];
 
+// An operator that upstream registers outside native_functions.yaml: refused, but there to be found. Ends with nulls.
+struct ExtraOp {
+  const char* name;
+  const char* overload;
+  const char* schema;
+  const char* reason;
+};
+extern constinit const ExtraOp extra_ops[];
+
 // One typed kernel of the generated tables.
 struct KernelRow {
   enum Kind : uint8_t {
@@ -23,5 +32,7 @@ struct KernelRow {
   const Adapter* adapter;
 };
 extern const KernelRow* const kernel_tables[];
+// Hands the runtime what only dispatched code has. In kernels/copy.
+void init_kernels();
 
 }  // namespace tn

@@ -6,9 +6,7 @@
 #include "runtime/slots.h"
 
 namespace tn {
-namespace {
 
-// How upstream's messages for out= spell a dtype: the C++ type.
 std::string element_type_name(ScalarType t) {
   switch (t) {
     case ScalarType::Byte: return "unsigned char";
@@ -30,6 +28,8 @@ std::string element_type_name(ScalarType t) {
     default: return "c10::" + std::string(scalar_type_name(t));
   }
 }
+
+namespace {
 
 void check_given(const Tensor& given, Outputs::Form form, IntView sizes, ScalarType dtype, Device device) {
   if (form == Outputs::Form::Inplace) {

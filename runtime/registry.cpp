@@ -15,6 +15,7 @@
 namespace tn {
 
 constinit OpRow op_rows[kNumNativeOps];
+constinit Ref<BoxedKernel> python_decomposition;
 
 namespace {
 
@@ -152,6 +153,7 @@ Found find_kernel_for(const OpRow& row, DispatchKey key) {
       if (AnyFn fn = row.fn[kColCpu]) return {nullptr, fn, false};
     }
     if (key == DispatchKey::Meta && row.fn[kColMeta]) return {nullptr, row.fn[kColMeta], false};
+    if (row.info->way == Way::Python && python_decomposition) return {python_decomposition.get(), nullptr, false};
   }
   if (backend || autograd) {
     if (const Registration* r = registered(row, DispatchKey::CompositeImplicitAutograd)) {
@@ -197,26 +199,32 @@ std::vector<OpRow*> find_overloads(std::string_view name) {
   return found;
 }
 
-OpRow& define_op(std::string name, std::string overload, std::string schema, uint64_t tags) {
+// Adds a row for a schema; `reason` is null for operators that Python will serve.
+static OpRow& add_op(std::string name, std::string overload, std::string schema, uint64_t tags, const char* reason) {
   Registry& reg = registry();
-  std::lock_guard lock(reg.mutex);
-  const SchemaRef parsed_ref = parse_schema(schema);
-  const FunctionSchema& parsed = *parsed_ref;
+  SchemaRef parsed = parse_schema(schema);
   auto op = std::make_unique<DefinedOp>();
   op->name = std::move(name);
   op->overload = std::move(overload);
   op->schema = std::move(schema);
-  uint8_t flags = parsed.is_mutable() ? OpInfo::kMutates : 0;
-  if (parsed.returns().size() == 1 && parsed.returns()[0].type->kind() == TypeKind::kList) flags |= OpInfo::kListReturn;
-  op->info = OpInfo{.name = op->name.c_str(), .overload = op->overload.c_str(), .schema = op->schema.c_str(), .reason = nullptr,
-                    .tags = tags, .keys = nullptr, .num_args = static_cast<uint8_t>(parsed.arguments().size()),
-                    .num_returns = static_cast<uint8_t>(parsed.returns().size()), .way = Way::Python, .flags = flags};
-  op->row.info = &op->info;
-  recompute(op->row);
+  uint8_t flags = parsed->is_mutable() ? OpInfo::kMutates : 0;
+  if (parsed->returns().size() == 1 && parsed->returns()[0].type->kind() == TypeKind::kList) flags |= OpInfo::kListReturn;
+  op->info = OpInfo{.name = op->name.c_str(), .overload = op->overload.c_str(), .schema = op->schema.c_str(), .reason = reason,
+                    .tags = tags, .keys = nullptr, .num_args = static_cast<uint8_t>(parsed->arguments().size()),
+                    .num_returns = static_cast<uint8_t>(parsed->returns().size()), .way = reason ? Way::Refuse : Way::Defined,
+                    .flags = flags};
   OpRow& row = op->row;
+  row.info = &op->info;
+  row.parsed = parsed.release();
+  recompute(row);
   reg.by_name.emplace(op->name, &row);
   reg.defined.push_back(std::move(op));
   return row;
+}
+
+OpRow& define_op(std::string name, std::string overload, std::string schema, uint64_t tags) {
+  std::lock_guard lock(registry().mutex);
+  return add_op(std::move(name), std::move(overload), std::move(schema), tags, nullptr);
 }
 
 void undefine_op(OpRow& op) {
@@ -262,16 +270,35 @@ void register_fallback(DispatchKey functionality, Ref<BoxedKernel> kernel, bool 
     if (row(id).info) recompute(row(id));
 }
 
+bool has_fallback(DispatchKey key) {
+  const DispatchKey f = key_parts(key).functionality;
+  return !is_backend_key(key) && (registry().fallbacks[static_cast<size_t>(f)] || (KeySet(f).raw() & ThreadState::kAutocastKeys) ||
+                                  is_autograd_key(key) || f == DispatchKey::ADInplaceOrView || f == DispatchKey::BackendSelect);
+}
+
 bool has_kernel_for_key(const OpRow& op, DispatchKey key) {
   if (has_registration(op, key)) return true;
   if (upstream_registers(op, key)) return true;
   const DispatchKey f = key_parts(key).functionality;
-  const bool native = op.info->way != Way::Python;
+  const bool native = op.info->way != Way::Defined;
   if (native && (key == DispatchKey::Autograd || f == DispatchKey::AutogradFunctionality))
     return !upstream_registers(op, DispatchKey::CompositeImplicitAutograd) && key == DispatchKey::Autograd;
   if (native && key == DispatchKey::ADInplaceOrView)
     return !op.info->is(OpInfo::kImplicit) && (op.info->is(OpInfo::kMutates) || op.info->is(OpInfo::kView));
   return false;
+}
+
+bool key_in_alias(DispatchKey key, DispatchKey alias) {
+  switch (alias) {
+    case DispatchKey::Autograd: return is_autograd_key(key);
+    case DispatchKey::CompositeImplicitAutograd: return is_backend_key(key) || is_autograd_key(key);
+    case DispatchKey::CompositeExplicitAutograd: return is_backend_key(key);
+    case DispatchKey::CompositeExplicitAutogradNonFunctional:
+      return is_backend_key(key) && key_parts(key).functionality == DispatchKey::Dense;
+    case DispatchKey::CompositeImplicitAutogradNestedTensor: return key_parts(key).functionality == DispatchKey::NestedTensor;
+    case DispatchKey::FuncTorchBatchedDecomposition: return key == DispatchKey::FuncTorchBatched;
+    default: return key == alias;
+  }
 }
 
 bool has_computed_kernel_for_key(const OpRow& op, DispatchKey key) {
@@ -296,6 +323,7 @@ const FunctionSchema& schema_of(OpRow& op) {
 void init_core() {
   Registry& reg = registry();
   if (!reg.by_name.empty()) return;
+  init_kernels();
   reg.by_name.reserve(8192);
   for (int f = 1; f < kNumFunctionalities; ++f)
     if (is_backend_key(static_cast<DispatchKey>(f))) reg.always_live |= functionality_bit(static_cast<DispatchKey>(f));
@@ -325,6 +353,7 @@ void init_core() {
     if (row.kernel || row.tracked) restore_columns(row);
     recompute(row);
   }
+  for (const ExtraOp* op = extra_ops; op->name; ++op) add_op(op->name, op->overload, op->schema, 0, op->reason);
 }
 
 }  // namespace tn

@@ -8,37 +8,37 @@
 HWY_BEFORE_NAMESPACE();
 namespace tn::HWY_NAMESPACE {
 
-void WidenBF16(const uint16_t* from, float* to, size_t n) {
+// Whole vectors by `vector`, the rest one by one.
+template <class FromVector, class FromNumber>
+HWY_INLINE void Widen(const uint16_t* from, float* to, size_t n, FromVector vector, FromNumber number) {
   const hn::ScalableTag<float> d;
   const hn::Rebind<uint16_t, decltype(d)> d16;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(FromBF16(d, hn::LoadU(d16, from + i)), d, to + i);
-  for (; i < n; ++i) to[i] = to_float(BFloat16{from[i]});
+  for (; i + lanes <= n; i += lanes) hn::StoreU(vector(d, hn::LoadU(d16, from + i)), d, to + i);
+  for (; i < n; ++i) to[i] = number(from[i]);
+}
+template <class ToVector, class ToNumber>
+HWY_INLINE void Shorten(const float* from, uint16_t* to, size_t n, ToVector vector, ToNumber number) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(vector(d, hn::LoadU(d, from + i)), d16, to + i);
+  for (; i < n; ++i) to[i] = number(from[i]).bits;
+}
+
+void WidenBF16(const uint16_t* from, float* to, size_t n) {
+  Widen(from, to, n, [](auto d, auto v) HWY_ATTR { return FromBF16(d, v); }, [](uint16_t v) { return to_float(BFloat16{v}); });
 }
 void WidenF16(const uint16_t* from, float* to, size_t n) {
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<uint16_t, decltype(d)> d16;
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(FromF16(d, hn::LoadU(d16, from + i)), d, to + i);
-  for (; i < n; ++i) to[i] = to_float(Half{from[i]});
+  Widen(from, to, n, [](auto d, auto v) HWY_ATTR { return FromF16(d, v); }, [](uint16_t v) { return to_float(Half{v}); });
 }
 void ShortenBF16(const float* from, uint16_t* to, size_t n) {
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<uint16_t, decltype(d)> d16;
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(ToBF16(d, hn::LoadU(d, from + i)), d16, to + i);
-  for (; i < n; ++i) to[i] = to_bfloat16(from[i]).bits;
+  Shorten(from, to, n, [](auto d, auto v) HWY_ATTR { return ToBF16(d, v); }, [](float v) { return to_bfloat16(v); });
 }
 void ShortenF16(const float* from, uint16_t* to, size_t n) {
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<uint16_t, decltype(d)> d16;
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(ToF16(d, hn::LoadU(d, from + i)), d16, to + i);
-  for (; i < n; ++i) to[i] = to_half(from[i]).bits;
+  Shorten(from, to, n, [](auto d, auto v) HWY_ATTR { return ToF16(d, v); }, [](float v) { return to_half(v); });
 }
 
 }  // namespace tn::HWY_NAMESPACE

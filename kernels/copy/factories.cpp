@@ -1,4 +1,6 @@
 // New tensors: uninitialised, or filled with one number.
+#include <algorithm>
+
 #include "generated/slots/copy.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
@@ -51,7 +53,49 @@ ScalarType dtype_of_number(const Scalar& s) {
   return s.is_floating() ? default_dtype() : s.is_bool() ? ScalarType::Bool : ScalarType::Long;
 }
 
+// An out= tensor of a factory changes its size without upstream's warning, and keeps its dtype.
+const Tensor& sized(const Tensor& out, IntView size) {
+  if (!(out.sizes() == size)) resize_impl(*out.impl(), size);
+  return out;
+}
+
 }  // namespace
+
+const Tensor& empty_out(IntArrayRef size, Format format, const Tensor& out) {
+  TN_CHECK(!format, "'memory_format' argument is incompatible with 'out' tensor argument");
+  return sized(out, size);
+}
+Tensor empty_permuted(IntArrayRef size, IntArrayRef physical_layout, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
+  check_options("aten::empty_permuted", layout, device, pin_memory);
+  TN_CHECK(physical_layout.size() == size.size(),
+           "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = ", size.size(),
+           " is not equal to len(physical_layout) = ", physical_layout.size());
+  DimVector strides(size.size());
+  uint64_t seen = 0;
+  int64_t next = 1;
+  for (size_t i = size.size(); i-- > 0;) {
+    const int64_t d = physical_layout[i];
+    TN_CHECK(d >= 0 && d < size.ssize(), "Dimension out of range (expected to be between 0 and ", size.ssize() - 1, ", but got ", d,
+             " at index ", i, ").  NB: negative dims not currently supported; file an issue if you want it.");
+    TN_CHECK(!(seen >> d & 1), "Duplicate dim not allowed");
+    seen |= uint64_t{1} << d;
+    strides[static_cast<size_t>(d)] = next;
+    next *= std::max<int64_t>(size[static_cast<size_t>(d)], 1);
+  }
+  return tn::empty_strided(size, strides, dtype.value_or(default_dtype()), device.value_or(Device()));
+}
+const Tensor& full_out(IntArrayRef size, const Scalar& value, const Tensor& out) {
+  fill(sized(out, size), value);
+  return out;
+}
+const Tensor& zeros_out(IntArrayRef size, const Tensor& out) {
+  zero(sized(out, size));
+  return out;
+}
+const Tensor& ones_out(IntArrayRef size, const Tensor& out) {
+  fill(sized(out, size), 1);
+  return out;
+}
 
 Tensor empty_memory_format(IntArrayRef size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory, Format format) {
   check_options("aten::empty.memory_format", layout, device, pin_memory);
