@@ -15,16 +15,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace tn::HWY_NAMESPACE {
 
-// In SimpleIndex's order.
+// In SimpleIndex's order. Rounding takes the sign back from its input: Highway's scalar target loses that of -0.
 const FloatBodies* Simples() {
   static constexpr FloatBodies table[] = {
       Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Abs(v); }),
       Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Neg(v); }),
-      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Floor(v); }),
-      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Ceil(v); }),
-      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Round(v); }),
-      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Trunc(v); }),
-      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Sub(v, hn::Trunc(v)); }),
+      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::CopySign(hn::Floor(v), v); }),
+      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::CopySign(hn::Ceil(v), v); }),
+      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::CopySign(hn::Round(v), v); }),
+      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::CopySign(hn::Trunc(v), v); }),
+      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Sub(v, hn::CopySign(hn::Trunc(v), v)); }),
       // (0 < v) - (v < 0): 0 for both zeros and, as upstream's, for NaN.
       Bodies<1>([](auto d, auto v) HWY_ATTR {
         const auto zero = hn::Zero(d), one = SetNumber(d, 1);
