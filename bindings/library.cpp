@@ -1,4 +1,5 @@
 // torch._C._DispatchModule: what torch.library.Library talks to.
+#include "bindings/refused_method.h"
 #include "bindings/library.h"
 
 #include <cstring>
@@ -269,12 +270,30 @@ PyObject* dispatch_library(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// Upstream's own tests of its dispatcher call these; AOTInductor the last.
+constexpr char kDispatcherTests[] = "only upstream's C++ dispatcher tests use it";
+constexpr char kNoInductor[] = "torch.compile is not part of torchnative";
+constexpr char kDefName[] = "torch._C._DispatchModule.def_";
+constexpr char kDefLegacyName[] = "torch._C._DispatchModule.def_legacy";
+constexpr char kDefNameTTName[] = "torch._C._DispatchModule.def_name_t_t";
+constexpr char kDefSchemaTTName[] = "torch._C._DispatchModule.def_schema_t_t";
+constexpr char kImplTTName[] = "torch._C._DispatchModule.impl_t_t";
+constexpr char kFallbackFallthroughName[] = "torch._C._DispatchModule.fallback_fallthrough";
+constexpr char kImplWithAotiCompileName[] = "torch._C._DispatchModule.impl_with_aoti_compile";
+
 PyMethodDef library_methods[] = {
     {"define", with_keywords(library_define), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"impl", with_keywords(library_impl), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"fallback", with_keywords(library_fallback), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"register_ad_inplace_or_view_fallback", library_versions, METH_O, nullptr},
     {"reset", library_reset, METH_NOARGS, nullptr},
+    refused<kDefName, kDispatcherTests>("def_"),
+    refused<kDefLegacyName, kDispatcherTests>("def_legacy"),
+    refused<kDefNameTTName, kDispatcherTests>("def_name_t_t"),
+    refused<kDefSchemaTTName, kDispatcherTests>("def_schema_t_t"),
+    refused<kImplTTName, kDispatcherTests>("impl_t_t"),
+    refused<kFallbackFallthroughName, kDispatcherTests>("fallback_fallthrough"),
+    refused<kImplWithAotiCompileName, kNoInductor>("impl_with_aoti_compile"),
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot library_slots[] = {
