@@ -1,6 +1,7 @@
 """The generator's commands. All file access is here.
 
     python -m codegen generate [--out DIR] [--torch-version X]   write generated/
+    python -m codegen dashboard                                   coverage-report/index.html and docs/coverage.md
     python -m codegen show OP                                     one operator: schema, way, slot, today's refusal
 """
 
@@ -11,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from codegen import claims, names, upstream
+from codegen import claims, dashboard, names, upstream
 from codegen.emit import Emitter
 from codegen.model import Surface, load
 
@@ -89,6 +90,13 @@ def show(args: argparse.Namespace) -> int:
     return 0
 
 
+def write_dashboard(args: argparse.Namespace) -> int:
+    for name, text in dashboard.render(ROOT).items():
+        (ROOT / name).write_text(text, encoding="utf-8")
+        print(f"wrote {name}")
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="codegen", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -97,9 +105,10 @@ def main() -> int:
     make.add_argument("--torch-version", default="")
     one = commands.add_parser("show")
     one.add_argument("op")
+    commands.add_parser("dashboard")
     args = parser.parse_args()
     try:
-        return {"generate": generate, "show": show}[args.command](args)
+        return {"generate": generate, "show": show, "dashboard": write_dashboard}[args.command](args)
     except claims.ClaimError as error:
         print(error, file=sys.stderr)
         return 1

@@ -145,9 +145,8 @@ def test_unserved_layout_names_itself() -> None:
         lambda: torch.compile(lambda x: x + 1)(torch.ones(2)),
         lambda: torch.jit.load(io.BytesIO(b"nothing")),
         lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8),
-        lambda: torch.ones(2).to("mps"),
     ],
-    ids=["compile", "jit.load", "quantized", "mps"],
+    ids=["compile", "jit.load", "quantized"],
 )
 def test_unserved_subsystem_names_itself(work: Callable[[], Any]) -> None:
     assert FORM.search(refusal(work))
