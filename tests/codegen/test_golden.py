@@ -95,7 +95,7 @@ def test_golden(case: str, surface: Any, planned: Any, request: pytest.FixtureRe
     natives, derivatives, families = CASES[case]
     now = written(planned(surface(natives, derivatives), families))
     path = GOLDEN / f"{case}.txt"
-    if request.config.getoption("--update"):
+    if request.config.getoption("--update", default=False):
         path.write_text(now)
     old = path.read_text() if path.exists() else ""
     change = difflib.unified_diff(old.splitlines(), now.splitlines(), str(path.name), "now", lineterm="")
