@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "generated/slots/norm.h"
 #include "runtime/copy.h"
@@ -83,6 +84,11 @@ Three batch_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias
                  bool training, double momentum, double eps) {
   TN_CHECK_AS(NotImplemented, is_floating(input.dtype()), "\"batch_norm\" not implemented for '", scalar_type_name(input.dtype()), "'");
   TN_CHECK(input.dim() >= 2, "batch_norm: expected at least 2 dimensions, got ", input.dim());
+  TN_CHECK(training || (running_mean && running_var), "batch_norm: expected running_mean and running_var in evaluation, got none");
+  const std::pair<const char*, OptionalTensor> given[] = {
+      {"running_mean", running_mean}, {"running_var", running_var}, {"weight", weight}, {"bias", bias}};
+  for (const auto& [name, t] : given)
+    TN_CHECK(!t || t->numel() == input->size(1), name, " should contain ", input->size(1), " elements not ", t ? t->numel() : 0);
   const ScalarType compute = input.dtype() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
   const bool mixed = is_reduced_float(input.dtype()) && ((weight && weight->dtype() == ScalarType::Float) ||
                                                          (running_mean && running_mean->dtype() == ScalarType::Float));

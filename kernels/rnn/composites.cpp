@@ -45,11 +45,18 @@ State concatenate(const std::vector<State>& parts) {
   return {call::cat(h, 0), c.empty() ? Tensor() : call::cat(c, 0)};
 }
 
+// The gates of a step side by side, as many as the cell has.
+std::vector<Tensor> gate_chunks(const Tensor& gates, int64_t count) {
+  TN_CHECK(gates.dim() == 2 && gates->size(1) % count == 0, "rnn cell: expected gates of a width that ", count, " divides, got sizes ",
+           gates.sizes());
+  return at::unsafe_chunk(gates, count, 1);
+}
+
 // `gates_in` is what the input contributes, the weights applied already.
 State lstm_step(const Tensor& gates_in, const State& state, const Params& p, bool computed) {
   const Tensor of_hidden = p.of_hidden(state.h);
   const Tensor gates = call::add_(of_hidden, computed ? gates_in : p.of_input(gates_in));
-  const std::vector<Tensor> parts = at::unsafe_chunk(gates, 4, 1);
+  const std::vector<Tensor> parts = gate_chunks(gates, 4);
   const Tensor in = call::sigmoid_(parts[0]), forget = call::sigmoid_(parts[1]), cell = call::tanh_(parts[2]), out = call::sigmoid_(parts[3]);
   const Tensor kept = call::mul(forget, state.c);
   const Tensor c = call::add_(kept, call::mul(in, cell));
@@ -59,8 +66,8 @@ State lstm_step(const Tensor& gates_in, const State& state, const Params& p, boo
 }
 
 State gru_step(const Tensor& gates_in, const State& state, const Params& p, bool computed) {
-  const std::vector<Tensor> in = at::unsafe_chunk(computed ? gates_in : p.of_input(gates_in), 3, 1);
-  const std::vector<Tensor> hidden = at::unsafe_chunk(p.of_hidden(state.h), 3, 1);
+  const std::vector<Tensor> in = gate_chunks(computed ? gates_in : p.of_input(gates_in), 3);
+  const std::vector<Tensor> hidden = gate_chunks(p.of_hidden(state.h), 3);
   const Tensor reset = call::sigmoid_(call::add_(hidden[0], in[0]));
   const Tensor update = call::sigmoid_(call::add_(hidden[1], in[1]));
   const Tensor candidate = call::add(in[2], call::mul_(hidden[2], reset));
