@@ -1,6 +1,6 @@
 """Our torch (this interpreter's) against upstream's, as `make bench` runs it; more options: bench.py --help.
 
-    TN_ORACLE=.../python python benchmarks/run.py [--only PATTERN] [--threads N] [--rounds N] [--clock cpu]
+TN_ORACLE=.../python python benchmarks/run.py [--only PATTERN] [--threads N] [--rounds N] [--clock cpu]
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The generator's commands. All file access is here.
 
-    python -m codegen generate [--out DIR] [--torch-version X]   write generated/
-    python -m codegen dashboard                                   coverage-report/index.html and docs/coverage.md
-    python -m codegen show OP                                     one operator: schema, way, slot, today's refusal
+python -m codegen generate [--out DIR] [--torch-version X]   write generated/
+python -m codegen dashboard                                   coverage-report/index.html and docs/coverage.md
+python -m codegen show OP                                     one operator: schema, way, slot, today's refusal
 """
 
 from __future__ import annotations

@@ -103,6 +103,7 @@ def next_wanted(found: list[Row], count: int = 25) -> list[Row]:
 
 def compact(found: list[Row]) -> str:
     """The per-operator table for the page's script: one list a row; a dtype's state by its first letter."""
+
     def letters(r: Row) -> str:
         return "".join(r.dtypes.get(d, " ")[0] for d in DTYPES)
 
@@ -131,6 +132,11 @@ def render(root: Path) -> dict[str, str]:
         "samples": samples,
         "opinfos": len(grades["opinfos"]),
         "whole": sum(e["counts"][0] == sum(e["counts"][:5]) > 0 for e in grades["opinfos"].values()),
+        "wrong": [
+            (name, e["counts"], e["first"].replace("|", "\\|"))
+            for name, e in sorted(grades["opinfos"].items())
+            if e["counts"][1] or e["counts"][3] or e["counts"][4]
+        ],
         "table": compact(found),
     }
     loader = jinja2.FileSystemLoader(root / "templates")

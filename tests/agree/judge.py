@@ -28,7 +28,16 @@ DEFAULT = {
     torch.float16: (1e-3, 1e-5), torch.bfloat16: (1.6e-2, 1e-5), torch.float32: (1.3e-6, 1e-5), torch.float64: (1e-7, 1e-7),
 }  # fmt: skip
 # Memory that upstream leaves undefined: only the metadata is compared.
-UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_"}
+UNDEFINED = {
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "resize_",
+    "resize_as_",
+}
 # Random draws that go through arithmetic which may differ in the last bits; all other draws are equal in every bit.
 COMPUTED_DRAWS = {"svd_lowrank", "pca_lowrank", "nn.functional.scaled_dot_product_attention",
                   "nn.functional.multi_head_attention_forward"}  # fmt: skip
@@ -151,7 +160,9 @@ class Judge:
                 raise Difference(f"{where}: {ours!r}, upstream {theirs!r}")
             return
         if theirs["$"] != ours["$"] or theirs.get("class") != ours.get("class"):
-            raise Difference(f"{where} is a {ours.get('class') or ours['$']}, upstream's a {theirs.get('class') or theirs['$']}")
+            raise Difference(
+                f"{where} is a {ours.get('class') or ours['$']}, upstream's a {theirs.get('class') or theirs['$']}"
+            )
         wide = wide if isinstance(wide, dict) and wide["$"] == theirs["$"] else None
         if theirs["$"] == "tensor":
             self.tensor(ours, theirs, wide, where, index)

@@ -141,7 +141,11 @@ def test_finds_damage(kind: str, upstream_twice: Harness, tmp_path: Path) -> Non
 
 def test_finds_wrong_error_class(upstream_twice: Harness, tmp_path: Path) -> None:
     found = verdicts_after(
-        upstream_twice, "linalg.eigh/", lambda h, a: "raises" in a, lambda d, b: d.update(raises="builtins.ValueError"), tmp_path
+        upstream_twice,
+        "linalg.eigh/",
+        lambda h, a: "raises" in a,
+        lambda d, b: d.update(raises="builtins.ValueError"),
+        tmp_path,
     )
     found += verdicts_after(
         upstream_twice, "sort/", lambda h, a: "raises" in a, lambda d, b: d.update(raises="builtins.ValueError"), tmp_path

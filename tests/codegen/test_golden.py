@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from codegen import claims
 from codegen.emit import Emitter
 
@@ -111,7 +112,10 @@ def test_twice_gives_the_same_bytes(surface: Any, planned: Any) -> None:
 WRONG = {
     "unknown operator": ("rely: {slot: pointwise, file: a.cpp, dtypes: [f32]}", "unary.yaml:1: unknown operator 'rely'"),
     "unknown dtype": ("relu: {slot: pointwise, file: a.cpp, dtypes: [f33]}", "unary.yaml:1: unknown dtype 'f33'"),
-    "claimed twice": ("relu: {raw: true, file: a.cpp}\nrelu: {raw: true, file: b.cpp}", "unary.yaml:2: 'relu' is claimed twice"),
+    "claimed twice": (
+        "relu: {raw: true, file: a.cpp}\nrelu: {raw: true, file: b.cpp}",
+        "unary.yaml:2: 'relu' is claimed twice",
+    ),
     "no way": ("relu: {file: a.cpp}", "unary.yaml:1: 'relu': expected one of"),
     "two ways": ("relu: {raw: true, compose: x, file: a.cpp}", "unary.yaml:1: 'relu': expected one of"),
     "unknown field": ("relu: {raw: true, fyle: a.cpp}", "unary.yaml:1: 'relu': expected one of"),
