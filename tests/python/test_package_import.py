@@ -9,12 +9,13 @@ import sys
 import pytest
 
 MODULES = [
-    "torch", "torch.nn", "torch.nn.functional", "torch.nn.utils", "torch.optim", "torch.optim.lr_scheduler", "torch.autograd",
-    "torch.autograd.functional", "torch.utils.data", "torch.utils.checkpoint", "torch.utils._pytree", "torch.testing", "torch.fx",
-    "torch.library", "torch.distributions", "torch.linalg", "torch.fft", "torch.special", "torch.sparse", "torch.nested",
-    "torch.func", "torch.export", "torch.jit", "torch.cuda", "torch.mps", "torch.amp", "torch.ao.quantization", "torch.multiprocessing",
-    "torch.distributed", "torch.distributed.tensor", "torch.onnx", "torch.profiler", "torch.compiler", "torch.package", "torch.hub",
-    "torch._dynamo", "torch._refs", "torch._prims", "torch._decomp", "torch._subclasses.fake_tensor", "functorch", "torchgen.model",
+    "torch", "torch.nn", "torch.nn.functional", "torch.nn.utils", "torch.optim", "torch.optim.lr_scheduler",
+    "torch.autograd", "torch.autograd.functional", "torch.utils.data", "torch.utils.checkpoint", "torch.utils._pytree",
+    "torch.testing", "torch.fx", "torch.library", "torch.distributions", "torch.linalg", "torch.fft", "torch.special",
+    "torch.sparse", "torch.nested", "torch.func", "torch.export", "torch.jit", "torch.cuda", "torch.mps", "torch.amp",
+    "torch.ao.quantization", "torch.multiprocessing", "torch.distributed", "torch.distributed.tensor", "torch.onnx",
+    "torch.profiler", "torch.compiler", "torch.package", "torch.hub", "torch._dynamo", "torch._refs", "torch._prims",
+    "torch._decomp", "torch._subclasses.fake_tensor", "functorch", "torchgen.model",
     "torch.testing._internal.common_methods_invocations", "transformers",
 ]  # fmt: skip
 TIMEOUT = 120
