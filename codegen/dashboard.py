@@ -87,8 +87,8 @@ def total(label: str, chosen: Iterable[Row]) -> Total:
 
 def totals(found: list[Row]) -> dict[str, list[Total]]:
     families = sorted({r.family for r in found})
-    asked = [("all operators", 0), ("reached by a transformers architecture", 1), ("by 10 or more", 10), ("by 100 or more", 100),
-             ("by 400 or more", 400)]  # fmt: skip
+    asked = [("all operators", 0), ("reached by a transformers architecture", 1)]
+    asked += [(f"by {n} or more", n) for n in (10, 100, 400)]
     return {
         "demand": [total(label, (r for r in found if r.demand >= least)) for label, least in asked],
         "family": [total(f, (r for r in found if r.family == f)) for f in families],

@@ -74,7 +74,8 @@ def describe(ours: torch.Tensor, theirs: torch.Tensor, bad: torch.Tensor, shape:
     for n in reversed(shape):
         index.append(rest % n)
         rest //= n
-    return f"{int(bad.sum())} of {bad.numel()} values{note}, first at {index[::-1]}: {ours[k].item()!r}, upstream {theirs[k].item()!r}"
+    values = f"{ours[k].item()!r}, upstream {theirs[k].item()!r}"
+    return f"{int(bad.sum())} of {bad.numel()} values{note}, first at {index[::-1]}: {values}"
 
 
 def compare_floats(ours: torch.Tensor, theirs: torch.Tensor, wide: torch.Tensor | None, shape: list[int]) -> None:

@@ -76,8 +76,10 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
                   {"unary": "relu: {slot: pointwise, file: a.cpp, dtypes: [f32, bf16]}\n"}),
     "structured": (STRUCTURED, "[]", {"unary": "relu: {slot: structured, file: a.cpp, dtypes: [f64]}\n"}),
     "compose": (COMPOSITE, "[]", {"more": "twice: {compose: tn::twice, file: a.cpp}\n"}),
-    "view": (VIEW, "[]", {"view": "transpose.int: {raw: true, file: a.cpp, conj: aware}\nsplit.Tensor: {raw: true, file: a.cpp}\n"}),
-    "results": (RESULTS, "[]", {"reduce": "extremes: {raw: true, file: a.cpp}\n_local_scalar_dense: {raw: true, file: a.cpp}\n"}),
+    "view": (VIEW, "[]",
+             {"view": "transpose.int: {raw: true, file: a.cpp, conj: aware}\nsplit.Tensor: {raw: true, file: a.cpp}\n"}),
+    "results": (RESULTS, "[]",
+                {"reduce": "extremes: {raw: true, file: a.cpp}\n_local_scalar_dense: {raw: true, file: a.cpp}\n"}),
     "refused": (REFUSED, "[]", {}),
 }  # fmt: skip
 # Parts of the output that depend on the claims; the rest is the same for each case or belongs to other tests.
