@@ -43,6 +43,8 @@ if(TN_TESTS)
   if(sources)
     add_executable(tn_tests ${sources})
     target_link_libraries(tn_tests PRIVATE tn_core GTest::gtest GTest::gtest_main)
+    # A definition, not __FILE__: a compiler cache may answer with an object of another clone.
+    target_compile_definitions(tn_tests PRIVATE TN_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
     enable_testing()
     add_test(NAME tn_tests COMMAND tn_tests)
   endif()

@@ -21,11 +21,7 @@
 namespace tn {
 namespace {
 
-// Beside this source, wherever the test runs.
-std::string recorded() {
-  const std::string here = __FILE__;
-  return here.substr(0, here.rfind("cpp/runtime/")) + "data/rng_streams.tsv";
-}
+std::string recorded() { return TN_TEST_DATA "/rng_streams.tsv"; }
 
 uint32_t crc32(const uint8_t* bytes, size_t n, uint32_t crc = 0) {
   static const auto table = [] {
