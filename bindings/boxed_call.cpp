@@ -12,20 +12,22 @@ namespace tn::py {
 namespace {
 
 // Operators whose tensor arguments take numbers too, whatever the overload, as upstream lists them.
+// Shorter than the list of the parser of public functions: comparisons are not here.
 constexpr std::string_view kNumbersAsTensors[] = {
-    "add", "add_", "add_out", "div", "div_", "div_out", "divide", "divide_", "divide_out", "eq", "eq_", "eq_out",
-    "floor_divide", "floor_divide_", "floor_divide_out", "ge", "ge_", "ge_out", "greater", "greater_", "greater_equal",
-    "greater_equal_", "greater_equal_out", "greater_out", "gt", "gt_", "gt_out", "le", "le_", "le_out", "less", "less_",
-    "less_equal", "less_equal_", "less_equal_out", "less_out", "lt", "lt_", "lt_out", "mul", "mul_", "mul_out", "multiply",
-    "multiply_", "multiply_out", "ne", "ne_", "ne_out", "not_equal", "not_equal_", "not_equal_out", "remainder",
-    "remainder_", "remainder_out", "rsub", "sub", "sub_", "sub_out", "subtract", "subtract_", "subtract_out",
-    "true_divide", "true_divide_", "true_divide_out"};
+    "_conj", "_to_copy", "add", "add_", "add_out", "copy", "copy_", "div", "div_", "div_out", "divide", "divide_", "divide_out",
+    "floor_divide", "floor_divide_", "floor_divide_out", "mul", "mul_", "mul_out", "multiply", "multiply_", "multiply_out", "sub", "sub_",
+    "sub_out", "subtract", "subtract_", "subtract_out", "to", "true_divide", "true_divide_", "true_divide_out"};
+
+}  // namespace
 
 bool takes_numbers_as_tensors(std::string_view qualified) {
+  if (qualified.starts_with("prims::")) return true;
   if (!qualified.starts_with("aten::")) return false;
   qualified.remove_prefix(6);
   return std::binary_search(std::begin(kNumbersAsTensors), std::end(kNumbersAsTensors), qualified);
 }
+
+namespace {
 
 // What __index__ gives; false for floats and the like, without an exception.
 bool read_int(PyObject* object, int64_t* out) {

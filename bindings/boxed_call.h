@@ -110,6 +110,9 @@ class PythonFallback final : public BoxedKernel {
   bool with_keyset_;
 };
 
+// Whether a Python number may stand where the schema of this operator ("aten::add") wants a tensor.
+bool takes_numbers_as_tensors(std::string_view qualified);
+
 // torch._C.DispatchKeySet of these bits.
 PyRef python_keyset(KeySet keys);
 

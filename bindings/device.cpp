@@ -126,6 +126,7 @@ Device device_argument(PyObject* o) {
 
 void initialize_device(Device d) {
   const char* module = d.type == DeviceType::CUDA ? "torch.cuda" : d.type == DeviceType::XPU ? "torch.xpu" : d.type == DeviceType::MTIA ? "torch.mtia" : nullptr;
+  if (d.type == DeviceType::MPS) raise(PyExc_RuntimeError, "PyTorch is not linked with support for mps devices");
   if (module == nullptr) return;
   const PyRef owner = PyRef::check(PyImport_ImportModule(module));
   PyRef::check(PyObject_CallMethod(owner.get(), "_lazy_init", nullptr));

@@ -108,6 +108,23 @@ void bind_guard(pb::module_& m, const char* name, Init&&... init) {
   (cls.def(std::forward<Init>(init)), ...);
   cls.def("__enter__", [](G& g) { g.enter(); }).def("__exit__", [](G& g, const pb::args&) { g.exit(); });
 }
+// Upstream's older guards act from construction on, until __exit__ or until the object dies.
+class EagerGuard : public Guard {
+ public:
+  EagerGuard(KeySet include, KeySet exclude) : Guard(include, exclude) { Guard::enter(); }
+  EagerGuard(EagerGuard&& o) noexcept : Guard(std::move(o)) { o.saved_.clear(); }
+  EagerGuard(const EagerGuard&) = delete;
+  EagerGuard& operator=(const EagerGuard&) = delete;
+  ~EagerGuard() { exit(); }
+  void enter() {}
+  void exit() {
+    if (!saved_.empty()) Guard::exit();
+  }
+};
+template <int I>
+struct Eager : EagerGuard {
+  using EagerGuard::EagerGuard;
+};
 // A class of its own a guard, since pybind11 knows a C++ type under one name.
 template <int I>
 struct Named : Guard {
@@ -206,7 +223,6 @@ void bind_thread_state(pb::module_& m) {
   m.def("_dispatch_tls_is_dispatch_key_included", [](const pb::object& key) { return KeySet(thread_state.included).has(key_of(key)); });
   m.def("_dispatch_tls_set_dispatch_key_excluded", [](const pb::object& key, bool on) { set_thread_key(thread_state.excluded, key_of(key), on); });
   m.def("_dispatch_tls_set_dispatch_key_included", [](const pb::object& key, bool on) { set_thread_key(thread_state.included, key_of(key), on); });
-  m.def("_is_key_in_tls", [](const pb::object& key) { return KeySet(thread_state.included).has(key_of(key)); });
   m.def("_meta_in_tls_dispatch_include", [] { return KeySet(thread_state.included).has(DispatchKey::Meta); });
   m.def("_set_meta_in_tls_dispatch_include", [](bool on) {
     const uint64_t meta = KeySet(DispatchKey::Meta).raw();
@@ -215,13 +231,13 @@ void bind_thread_state(pb::module_& m) {
   });
   bind_guard<Named<0>>(m, "_ExcludeDispatchKeyGuard", pb::init([](KeySet keys) { return Named<0>(KeySet(), keys); }));
   bind_guard<Named<1>>(m, "_IncludeDispatchKeyGuard", pb::init([](const pb::object& key) { return Named<1>(set_of(key_of(key)), KeySet()); }));
-  bind_guard<Named<2>>(m, "_AutoDispatchBelowAutograd", pb::init([] { return Named<2>(KeySet(), autograd_keys()); }));
+  bind_guard<Eager<2>>(m, "_AutoDispatchBelowAutograd", pb::init([] { return Eager<2>(KeySet(), autograd_keys()); }));
   bind_guard<Named<3>>(m, "_AutoDispatchBelowADInplaceOrView",
                        pb::init([] { return Named<3>(KeySet(), autograd_keys() | DispatchKey::ADInplaceOrView); }));
-  bind_guard<Named<4>>(m, "_DisableTorchDispatch", pb::init([] { return Named<4>(KeySet(), python_keys()); }));
-  bind_guard<Named<5>>(m, "_DisablePythonDispatcher", pb::init([] { return Named<5>(KeySet(), KeySet(DispatchKey::PythonDispatcher)); }));
-  bind_guard<Named<6>>(m, "_EnablePythonDispatcher", pb::init([] { return Named<6>(KeySet(DispatchKey::PythonDispatcher), KeySet()); }));
-  bind_guard<Named<7>>(m, "_EnablePreDispatch", pb::init([] { return Named<7>(KeySet(DispatchKey::PreDispatch), KeySet()); }));
+  bind_guard<Eager<4>>(m, "_DisableTorchDispatch", pb::init([] { return Eager<4>(KeySet(), python_keys()); }));
+  bind_guard<Eager<5>>(m, "_DisablePythonDispatcher", pb::init([] { return Eager<5>(KeySet(), KeySet(DispatchKey::PythonDispatcher)); }));
+  bind_guard<Eager<6>>(m, "_EnablePythonDispatcher", pb::init([] { return Eager<6>(KeySet(DispatchKey::PythonDispatcher), KeySet()); }));
+  bind_guard<Eager<7>>(m, "_EnablePreDispatch", pb::init([] { return Eager<7>(KeySet(DispatchKey::PreDispatch), KeySet()); }));
   bind_guard<Named<8>>(m, "_PreserveDispatchKeyGuard", pb::init([] { return Named<8>(KeySet(), KeySet()); }));
   bind_guard<Named<9>>(m, "_RestorePythonTLSSnapshot", pb::init([] { return Named<9>(KeySet(), KeySet()); }));
   bind_guard<Named<10>>(m, "_SetExcludeDispatchKeyGuard", pb::init([](const pb::object& key, bool on) {

@@ -17,7 +17,7 @@ static PyObject* class_of(ErrorKind kind) {
     case ErrorKind::Value: return PyExc_ValueError;
     case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
     case ErrorKind::LinAlg: return linalg_error ? linalg_error : PyExc_RuntimeError;
-    case ErrorKind::OutOfMemory: return out_of_memory_error ? out_of_memory_error : PyExc_RuntimeError;
+    case ErrorKind::OutOfMemory: return PyExc_RuntimeError;  // upstream keeps torch.OutOfMemoryError for accelerators
     case ErrorKind::Assertion: return PyExc_AssertionError;
     case ErrorKind::Attribute: return PyExc_AttributeError;
     case ErrorKind::Key: return PyExc_KeyError;

@@ -28,16 +28,8 @@ bool to_flag(PyObject* value, const char* name, bool* out) {
   return true;
 }
 
-PyObject* is_grad_enabled(PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* {
-    if (torch_function_mode_active()) {
-      const PyRef core = PyRef::check(PyImport_ImportModule("torch._C"));
-      const PyRef func = PyRef::check(PyObject_GetAttrString(core.get(), "is_grad_enabled"));
-      return call_torch_function(Overloaded(), func.get(), nullptr, nullptr, 0, nullptr, "torch._C", "is_grad_enabled");
-    }
-    return new_bool(grad_mode());
-  });
-}
+// Modes are told of the setter only, as upstream's.
+PyObject* is_grad_enabled(PyObject*, PyObject*) { return new_bool(grad_mode()); }
 PyObject* set_grad_enabled(PyObject*, PyObject* value) {
   return guarded([&]() -> PyObject* {
     if (torch_function_mode_active()) {
@@ -196,59 +188,62 @@ PyObject* decrement_nesting(PyObject*, PyObject*) { return PyLong_FromLong(--aut
 PyObject* clear_cache(PyObject*, PyObject*) { Py_RETURN_NONE; }  // nothing is cached yet
 
 // ---- guards --------------------------------------------------------------------------------------------------------------
-// A context manager that saves the thread's state on entry and puts it back on exit.
+// Upstream's old style of guard: it acts from construction on, until __exit__ or until the object dies.
 struct GuardObject {
   PyObject_HEAD
   ThreadState saved;
-  bool entered;
-  bool on;
+  bool active;
 };
 
-PyObject* guard_exit(PyObject* self, PyObject*) {
+void guard_end(PyObject* self) {
   auto* const g = reinterpret_cast<GuardObject*>(self);
-  if (g->entered) thread_state = g->saved;
-  g->entered = false;
+  if (g->active) thread_state = g->saved;
+  g->active = false;
+}
+PyObject* guard_enter(PyObject* self, PyObject*) { return Py_NewRef(self); }
+PyObject* guard_exit(PyObject* self, PyObject*) {
+  guard_end(self);
   Py_RETURN_NONE;
 }
-void save(GuardObject* g) {
-  g->saved = thread_state;
-  g->entered = true;
-}
-template <bool kViewsToo>
-PyObject* below_enter(PyObject* self, PyObject*) {
-  save(reinterpret_cast<GuardObject*>(self));
-  thread_state.excluded |= kAutograd.raw() | (kViewsToo ? KeySet(DispatchKey::ADInplaceOrView).raw() : 0);
-  return Py_NewRef(self);
-}
-int inference_init(PyObject* self, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"mode", nullptr};
-  int on = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", const_cast<char**>(names), &on)) return -1;
-  reinterpret_cast<GuardObject*>(self)->on = on != 0;
-  return 0;
-}
-PyObject* inference_enter(PyObject* self, PyObject*) {
-  auto* const g = reinterpret_cast<GuardObject*>(self);
-  save(g);
-  const uint64_t views = KeySet(DispatchKey::ADInplaceOrView).raw();
-  thread_state.inference_mode = g->on;
-  thread_state.fw_grad_mode = !g->on;
-  set_grad_mode(!g->on);
-  thread_state.included = g->on ? thread_state.included & ~views : thread_state.included | views;
-  thread_state.excluded = g->on ? thread_state.excluded | kAutograd.raw() : thread_state.excluded & ~kAutograd.raw();
-  return Py_NewRef(self);
+void guard_dealloc(PyObject* self) {
+  guard_end(self);
+  Py_TYPE(self)->tp_free(self);
 }
 
-PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, nullptr},
-                                   {"__exit__", guard_exit, METH_VARARGS, nullptr},
-                                   {nullptr, nullptr, 0, nullptr}};
-PyMethodDef below_autograd_methods[] = {{"__enter__", below_enter<false>, METH_NOARGS, nullptr},
-                                        {"__exit__", guard_exit, METH_VARARGS, nullptr},
-                                        {nullptr, nullptr, 0, nullptr}};
-PyMethodDef below_views_methods[] = {{"__enter__", below_enter<true>, METH_NOARGS, nullptr},
-                                     {"__exit__", guard_exit, METH_VARARGS, nullptr},
-                                     {nullptr, nullptr, 0, nullptr}};
-PyTypeObject inference_type, below_autograd_type, below_views_type, engine_type;
+using Change = void (*)(bool on);
+void set_inference(bool on) {
+  const uint64_t views = KeySet(DispatchKey::ADInplaceOrView).raw();
+  thread_state.inference_mode = on;
+  thread_state.fw_grad_mode = !on;
+  set_grad_mode(!on);
+  thread_state.included = on ? thread_state.included & ~views : thread_state.included | views;
+  thread_state.excluded = on ? thread_state.excluded | kAutograd.raw() : thread_state.excluded & ~kAutograd.raw();
+}
+void disable_functorch(bool) {
+  thread_state.excluded |= KeySet(DispatchKey::FuncTorchDynamicLayerFrontMode).raw() | KeySet(DispatchKey::FuncTorchDynamicLayerBackMode).raw();
+}
+void disable_autocast(bool) { thread_state.excluded |= ThreadState::kAutocastKeys; }
+void set_multithreading(bool on) { thread_state.multithreading = on; }
+void set_view_replay(bool on) { thread_state.view_replay = on; }
+
+template <Change kChange, bool kTakesFlag>
+int guard_init(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"mode", nullptr};
+  static const char* none[] = {nullptr};
+  int on = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, kTakesFlag ? "|p" : "", const_cast<char**>(kTakesFlag ? names : none), &on)) return -1;
+  auto* const g = reinterpret_cast<GuardObject*>(self);
+  guard_end(self);
+  g->saved = thread_state;
+  g->active = true;
+  kChange(on != 0);
+  return 0;
+}
+
+PyMethodDef guard_methods[] = {{"__enter__", guard_enter, METH_NOARGS, nullptr},
+                               {"__exit__", guard_exit, METH_VARARGS, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
+PyTypeObject inference_type, functorch_type, autocast_type, multithreading_type, replay_type, engine_type;
 
 bool add_type(PyObject* module, PyTypeObject& type, const char* name, size_t size, PyMethodDef* methods, initproc init = nullptr) {
   type.ob_base.ob_base.ob_refcnt = 1;
@@ -257,8 +252,13 @@ bool add_type(PyObject* module, PyTypeObject& type, const char* name, size_t siz
   type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   type.tp_methods = methods;
   type.tp_init = init;
+  if (methods == guard_methods) type.tp_dealloc = guard_dealloc;
   type.tp_new = PyType_GenericNew;
   return PyModule_AddType(module, &type) == 0;
+}
+template <Change kChange, bool kTakesFlag>
+bool add_guard(PyObject* module, PyTypeObject& type, const char* name) {
+  return add_type(module, type, name, sizeof(GuardObject), guard_methods, guard_init<kChange, kTakesFlag>);
 }
 
 // ---- the engine: refuses by name -------------------------------------------------------------------------------------------
@@ -322,10 +322,13 @@ PyMethodDef functions[] = {
 
 bool bind_grad_mode(PyObject* module) {
   return PyModule_AddFunctions(module, functions) == 0 &&
-         add_type(module, inference_type, "torch._C._InferenceMode", sizeof(GuardObject), inference_methods, inference_init) &&
-         add_type(module, below_autograd_type, "torch._C._AutoDispatchBelowAutograd", sizeof(GuardObject), below_autograd_methods) &&
-         add_type(module, below_views_type, "torch._C._AutoDispatchBelowADInplaceOrView", sizeof(GuardObject), below_views_methods) &&
-         add_type(module, engine_type, "torch._C._ImperativeEngine", sizeof(PyObject), engine_methods);
+         add_guard<set_inference, true>(module, inference_type, "torch._C._InferenceMode") &&
+         add_guard<disable_functorch, false>(module, functorch_type, "torch._C._DisableFuncTorch") &&
+         add_guard<disable_autocast, false>(module, autocast_type, "torch._C._DisableAutocast") &&
+         add_guard<set_multithreading, true>(module, multithreading_type, "torch._C._MultithreadingEnabled") &&
+         add_guard<set_view_replay, true>(module, replay_type, "torch._C._ViewReplayEnabled") &&
+         add_type(module, engine_type, "torch._C._EngineBase", sizeof(PyObject), engine_methods) &&
+         PyModule_AddObjectRef(module, "_ImperativeEngine", reinterpret_cast<PyObject*>(&engine_type)) == 0;
 }
 
 }  // namespace tn::py

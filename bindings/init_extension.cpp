@@ -2,6 +2,7 @@
 #include "bindings/object_type.h"
 #include "bindings/objects_internal.h"
 #include "bindings/storage.h"
+#include "bindings/tensor_parts.h"
 
 namespace tn::py {
 
@@ -29,6 +30,7 @@ PyObject* init_extension(PyObject*, PyObject* shm_manager) {
     add_tensor_types(torch.get());
     const PyRef storage = PyRef::check(PyObject_GetAttrString(torch.get(), "FloatStorage"));
     if (!add_to_module(torch.get(), "Storage", storage.get()) || !storage_class_ready()) throw PythonError();
+    if (!add_functionalize_functions(torch.get())) throw PythonError();
     Py_RETURN_NONE;
   });
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <vector>
 
+#include "bindings/refused_method.h"
 #include "bindings/schema.h"
 #include "bindings/schema_support.h"
 #include "runtime/refuse.h"
@@ -219,6 +220,10 @@ PyMethodDef class_type_methods[] = {{"name", class_name, METH_NOARGS, nullptr},
                                     {"method_names", class_methods, METH_NOARGS, nullptr},
                                     TN_END};
 PyMethodDef no_methods[] = {TN_END};
+constexpr char kGetMethod[] = "torch._C.InterfaceType.getMethod", kGetMethodNames[] = "torch._C.InterfaceType.getMethodNames";
+constexpr char kNoScript[] = "TorchScript is not part of torchnative";
+PyMethodDef interface_methods[] = {tn::py::refused<kGetMethod, kNoScript>("getMethod"), tn::py::refused<kGetMethodNames, kNoScript>("getMethodNames"),
+                                   {nullptr, nullptr, 0, nullptr}};
 #undef TN_GET
 #undef TN_END
 
@@ -285,7 +290,7 @@ const Subclass kSubclasses[] = {
     {TypeKind::kAwait, "torch._C.AwaitType", element_methods, true},
     {TypeKind::kClass, "torch._C.ClassType", class_type_methods, true},
     {TypeKind::kEnum, "torch._C.EnumType", no_methods, true},
-    {TypeKind::kInterface, "torch._C.InterfaceType", no_methods, true},
+    {TypeKind::kInterface, "torch._C.InterfaceType", interface_methods, true},
 };
 
 // ---- InferredType -----------------------------------------------------------------------------------------------
@@ -338,7 +343,7 @@ PyType_Slot inferred_slots[] = {
     {Py_tp_methods, inferred_methods},
     {0, nullptr},
 };
-PyType_Spec inferred_spec = {"torch._C.InferredType", sizeof(PyInferred), 0, Py_TPFLAGS_DEFAULT, inferred_slots};
+PyType_Spec inferred_spec = {"torch._C.InferredType", sizeof(PyInferred), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, inferred_slots};
 
 // Instance of a class of torch._C, found by name since other files make those classes.
 bool is_instance(PyObject* module, PyObject* object, const char* class_name) {

@@ -70,6 +70,19 @@ bool any_requires_grad(const pb::args& args) {
   return false;
 }
 
+// Every operator with a kernel registered under this key; all operators for no key.
+std::vector<std::string> registrations(const std::string& key_text) {
+  DispatchKey key = DispatchKey::Undefined;
+  TN_CHECK(key_text.empty() || parse_key(key_text, &key), "could not parse dispatch key: ", key_text);
+  std::vector<std::string> names;
+  for (size_t id = 0; id < num_rows(); ++id) {
+    const OpRow& op = row(id);
+    if (!op.info || (!key_text.empty() && !has_kernel_for_key(op, key))) continue;
+    names.push_back(str(op.info->name, *op.info->overload ? "." : "", op.info->overload));
+  }
+  return names;
+}
+
 }  // namespace
 
 bool bind_kernel_handles(PyObject* module) {
@@ -86,6 +99,7 @@ bool bind_kernel_handles(PyObject* module) {
         .def_property_readonly("op_handle", [](const KernelHandle& h) { return std::string(h.op->info->name); });
     m.def("_dispatch_get_computed_kernel_for_dispatch_key", handle_for);
     m.def("_dispatch_has_backend_fallback", [](const pb::object& key) { return has_fallback(key_argument(key.ptr())); });
+    m.def("_dispatch_get_registrations_for_dispatch_key", registrations, pb::arg("dispatch_key") = "");
     m.def("_dispatch_pystub", [](const std::string&, const std::string&) { return pb::none(); });
     m.def("_any_requires_grad", any_requires_grad);
     return true;

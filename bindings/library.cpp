@@ -1,4 +1,5 @@
 // torch._C._DispatchModule: what torch.library.Library talks to.
+#include "bindings/refused_method.h"
 #include "bindings/library.h"
 
 #include <cstring>
@@ -154,6 +155,36 @@ PyObject* library_impl(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// Below autograd: does the work, then counts up the versions of what the operator changes.
+class BumpVersions final : public BoxedKernel {
+ public:
+  void call(OpRow& op, KeySet keys, std::span<const Arg> args, Value* out) override {
+    door::redispatch_boxed(op, keys & KeySet::below(DispatchKey::ADInplaceOrView), args, out);
+    const std::vector<Argument>& arguments = schema_of(op).arguments();
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (!arguments[i].alias || !arguments[i].alias->is_write) continue;
+      if (args[i].tag == Tag::Tensor && args[i].tensor().defined()) args[i].tensor()->bump_version();
+      else if (args[i].tag == Tag::TensorList)
+        for (const Tensor& t : args[i].tensors())
+          if (t.defined()) t->bump_version();
+    }
+  }
+};
+
+PyObject* library_versions(PyObject* self, PyObject* name) {
+  return guarded([&]() -> PyObject* {
+    if (!PyUnicode_Check(name)) raise(PyExc_TypeError, "register_ad_inplace_or_view_fallback(): expected a name, got %R", name);
+    Library& library = library_of(self);
+    OperatorName parsed = parse_operator_name(PyUnicode_AsUTF8(name));
+    if (parsed.name.find("::") == std::string::npos) parsed.name = library.ns + "::" + parsed.name;
+    Kernel kernel{qualified(parsed), DispatchKey::ADInplaceOrView, Ref<BoxedKernel>::adopt(new BumpVersions()), false};
+    if (OpRow* op = find_op(parsed.name, parsed.overload_name)) attach(*op, kernel);
+    else pending()[kernel.op].push_back(kernel);
+    library.kernels.push_back(std::move(kernel));
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* library_fallback(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"dispatch", "func", "with_keyset", nullptr};
@@ -239,11 +270,30 @@ PyObject* dispatch_library(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
+// Upstream's own tests of its dispatcher call these; AOTInductor the last.
+constexpr char kDispatcherTests[] = "only upstream's C++ dispatcher tests use it";
+constexpr char kNoInductor[] = "torch.compile is not part of torchnative";
+constexpr char kDefName[] = "torch._C._DispatchModule.def_";
+constexpr char kDefLegacyName[] = "torch._C._DispatchModule.def_legacy";
+constexpr char kDefNameTTName[] = "torch._C._DispatchModule.def_name_t_t";
+constexpr char kDefSchemaTTName[] = "torch._C._DispatchModule.def_schema_t_t";
+constexpr char kImplTTName[] = "torch._C._DispatchModule.impl_t_t";
+constexpr char kFallbackFallthroughName[] = "torch._C._DispatchModule.fallback_fallthrough";
+constexpr char kImplWithAotiCompileName[] = "torch._C._DispatchModule.impl_with_aoti_compile";
+
 PyMethodDef library_methods[] = {
     {"define", with_keywords(library_define), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"impl", with_keywords(library_impl), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"fallback", with_keywords(library_fallback), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"register_ad_inplace_or_view_fallback", library_versions, METH_O, nullptr},
     {"reset", library_reset, METH_NOARGS, nullptr},
+    refused<kDefName, kDispatcherTests>("def_"),
+    refused<kDefLegacyName, kDispatcherTests>("def_legacy"),
+    refused<kDefNameTTName, kDispatcherTests>("def_name_t_t"),
+    refused<kDefSchemaTTName, kDispatcherTests>("def_schema_t_t"),
+    refused<kImplTTName, kDispatcherTests>("impl_t_t"),
+    refused<kFallbackFallthroughName, kDispatcherTests>("fallback_fallthrough"),
+    refused<kImplWithAotiCompileName, kNoInductor>("impl_with_aoti_compile"),
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot library_slots[] = {
@@ -252,7 +302,7 @@ PyType_Slot library_slots[] = {
     {0, nullptr},
 };
 PyType_Spec library_spec = {"torch._C._DispatchModule", sizeof(LibraryObject), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, library_slots};
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, library_slots};
 PyMethodDef functions[] = {
     {"_dispatch_library", with_keywords(dispatch_library), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr},

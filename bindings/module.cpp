@@ -16,6 +16,7 @@
 #include "bindings/tensor.h"
 #include "bindings/tensor_parts.h"
 #include "bindings/torch_function.h"
+#include "bindings/utilities.h"
 #include "runtime/door.h"
 
 namespace tn::py {
@@ -81,7 +82,14 @@ bool bind_operator_functions(PyObject* module) {
       if (std::strcmp(g->where, "TensorBase") != 0 && std::strcmp(g->where, "_VariableFunctions") != 0 &&
           !bind_submodule_functions(module, g->where, g->methods))
         return false;
-  return bind_variable_functions(module);
+  return bind_submodule_functions(module, "_nn", nn_hand_functions) && bind_variable_functions(module);
+}
+
+// Upstream's own switch, read when torch.jit loads: script and trace then give back the Python object.
+bool switch_jit_off() {
+  const PyRef os = PyRef::adopt(PyImport_ImportModule("os"));
+  const PyRef environ = PyRef::adopt(os ? PyObject_GetAttrString(os.get(), "environ") : nullptr);
+  return environ && PyRef::adopt(PyObject_CallMethod(environ.get(), "setdefault", "ss", "PYTORCH_JIT", "0"));
 }
 
 bool fill(PyObject* module) {
@@ -92,9 +100,9 @@ bool fill(PyObject* module) {
     return true;
   };
   // Upstream adds _functions in _initExtension; torch.autograd may be imported before that one is through.
-  return install_names(module) && install_submodule("_functions") && bind_errors(module) && bind_torch_function(module) && bind_objects(module) && bind_tensor(module) &&
+  return switch_jit_off() && install_names(module) && install_submodule("_functions") && bind_errors(module) && bind_torch_function(module) && bind_objects(module) && bind_tensor(module) &&
          bind_return_types(module) && bind_operator_functions(module) && bind_grad_mode(module) &&
-         bind_schemas() && bind_library(module) && bind_dispatch_keys(module) && bind_torch_dispatch(module) && bind_kernel_handles(module) && bind_observe(module) && install_fx(module);
+         bind_schemas() && bind_library(module) && bind_dispatch_keys(module) && bind_torch_dispatch(module) && bind_kernel_handles(module) && bind_observe(module) && bind_utilities(module) && bind_no_op_kernels() && install_fx(module);
 }
 
 }  // namespace

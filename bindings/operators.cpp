@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bindings/refused_method.h"
 #include "bindings/boxed_call.h"
 #include "bindings/library_internal.h"
 #include "bindings/py.h"
@@ -124,9 +125,13 @@ constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 PyMethodDef overload_def = {"", fast(op_call), kFast, nullptr};
 PyMethodDef overload_at_def = {"", fast(op_call_at), kFast, nullptr};
 
+constexpr char kDebugName[] = "torch._C._DispatchOperatorHandle.debug";
+constexpr char kDebugReason[] = "operators keep no registration text";
+
 PyMethodDef handle_methods[] = {
     {"redispatch_boxed", fast(handle_redispatch), kFast, nullptr},
     {"schema", handle_schema, METH_NOARGS, nullptr},
+    refused<kDebugName, kDebugReason>("debug"),
     {nullptr, nullptr, 0, nullptr},
 };
 PyType_Slot handle_slots[] = {
@@ -135,7 +140,7 @@ PyType_Slot handle_slots[] = {
     {0, nullptr},
 };
 PyType_Spec handle_spec = {"torch._C._DispatchOperatorHandle", sizeof(HandleObject), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, handle_slots};
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, handle_slots};
 
 // ---- lookup ---------------------------------------------------------------------------------------------------------
 

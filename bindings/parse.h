@@ -32,6 +32,7 @@ class Parsed {
   Overloaded overloaded;
   int num_outs = 0;
   bool requires_grad = false;
+  Device absent_device;  // of a backend that Python initialises, which here says why it can't
   bool large = false;  // some tensor has so many elements that the GIL is worth releasing
 
   Arg* args() { return reinterpret_cast<Arg*>(arg_bytes_); }

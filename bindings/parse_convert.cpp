@@ -370,6 +370,7 @@ int accept(const Param& param, PyObject* obj, int position, Parsed& p, Arg* out,
     case ParamType::Device:
       if (!is_device_argument(obj)) return 0;
       *out = Arg::of(device_argument(obj));
+      if (const Device d = out->device(); !d.is_cpu() && !d.is_meta()) p.absent_device = d;
       return 1;
     case ParamType::String:
     case ParamType::Dimname:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "bindings/convert.h"
+#include "bindings/objects.h"
 #include "bindings/parse.h"
 #include "bindings/tensor.h"
 #include "runtime/autograd_meta.h"
@@ -38,6 +39,7 @@ void Parsed::reset() {
   num_outs = 0;
   requires_grad = false;
   large = false;
+  absent_device = Device();
   used_ = 0;
   while (num_temps_ > 0) temps_[--num_temps_] = nullptr;
   if (deferred_) Py_CLEAR(deferred_);
@@ -285,6 +287,10 @@ const Signature* parse(const Function& f, const PyCall& call, Parsed& p, PyObjec
     return nullptr;
   }
   p.finish();
+  // Modes may have fakes of that device's tensors, and the makers of subclasses only note it.
+  if (__builtin_expect(!p.absent_device.is_cpu(), 0) && (thread_state.included & KeySet(DispatchKey::Python).raw()) == 0 &&
+      torch_function_state.disabled != TorchFunctionState::kAll)
+    initialize_device(p.absent_device);
   p.signature = found;
   return found;
 }
@@ -327,6 +333,20 @@ inline void enter(OpRow& op, std::span<const Arg> args, Value* out, bool release
   door::call_boxed(op, args, out);
 }
 
+// A factory called from Python names its device and memory; modes and observers see them, as upstream's do.
+void name_options(const Function& f, const Signature& s, Parsed& p) {
+  int device = -1;
+  bool takes_tensor = false;
+  for (int i = 0; i < s.num_params; ++i) {
+    const Param& param = s.params[i];
+    if (param.type == ParamType::Tensor && param.arg >= 0 && param.arg < s.num_args) takes_tensor = true;
+    if (param.arg < 0 || param.arg >= s.num_args || !p.arg(param.arg).is_none()) continue;
+    if (param.type == ParamType::Device) device = param.arg;
+    else if (param.type == ParamType::Bool && std::strcmp(param.name, "pin_memory") == 0) p.arg(param.arg) = Arg::of(false);
+  }
+  if (device >= 0 && !takes_tensor && !f.method) p.arg(device) = Arg::of(Device());
+}
+
 PyObject* run(const Function& f, const Signature& s, const PyCall& call, Parsed& p) {
   OpRow& op = row(p.num_outs > 0 ? s.out_op : s.op);
   Results out(op.info->num_returns);
@@ -338,9 +358,10 @@ PyObject* run(const Function& f, const Signature& s, const PyCall& call, Parsed&
     }
     enter(op, {args, s.num_out_args}, out.data(), p.large);
   } else {
+    if (s.flags & Signature::kOptions) name_options(f, s, p);
     enter(op, {p.args(), s.num_args}, out.data(), p.large);
   }
-  if (s.flags & Signature::kInplaceSelf) return Py_NewRef(call.self);
+  if ((s.flags & Signature::kInplaceSelf) && f.method) return Py_NewRef(call.self);
   PyObject* const result = results_to_python(f, op, out.data());
   if (p.requires_grad && result && is_tensor(result)) set_requires_grad(tensor_of(result), true);
   return result;

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "bindings/boxed_call.h"
+#include "bindings/objects.h"
+#include "runtime/copy.h"
 #include "runtime/schema_default.h"
 
 namespace tn::py {
@@ -39,6 +41,11 @@ void append_arguments(const FunctionSchema& schema, std::span<const Arg> args, P
   }
   std::vector<PyRef> names;
   auto push = [&](size_t i) {
+    // Python sees the number that was written, as upstream's.
+    if (args[i].tag == Tag::Tensor && args[i].tensor().defined() && args[i].tensor()->is_wrapped_number()) {
+      out.values.push_back(PyRef::check(number_object(item(args[i].tensor()))));
+      return;
+    }
     out.values.push_back(PyRef::check(arg_to_python(args[i], arguments[i].real_type->str())));
   };
   for (size_t i = 0; i < end; ++i) {

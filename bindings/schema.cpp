@@ -118,7 +118,7 @@ PyType_Slot alias_slots[] = {
     {Py_tp_getset, alias_getset},
     {0, nullptr},
 };
-PyType_Spec alias_spec = {"torch._C._AliasInfo", sizeof(PyAlias), 0, Py_TPFLAGS_DEFAULT, alias_slots};
+PyType_Spec alias_spec = {"torch._C._AliasInfo", sizeof(PyAlias), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, alias_slots};
 
 // ---- Argument ---------------------------------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ PyType_Slot argument_slots[] = {
     {Py_tp_methods, argument_methods},
     {0, nullptr},
 };
-PyType_Spec argument_spec = {"torch._C.Argument", sizeof(PyArgument), 0, Py_TPFLAGS_DEFAULT, argument_slots};
+PyType_Spec argument_spec = {"torch._C.Argument", sizeof(PyArgument), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, argument_slots};
 
 // ---- FunctionSchema ---------------------------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ PyType_Slot slot_slots[] = {
     {Py_tp_getset, slot_getset},
     {0, nullptr},
 };
-PyType_Spec slot_spec = {"torch._C._SchemaArgument", sizeof(PySlot), 0, Py_TPFLAGS_DEFAULT, slot_slots};
+PyType_Spec slot_spec = {"torch._C._SchemaArgument", sizeof(PySlot), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slot_slots};
 
 // ---- facts on values --------------------------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ PyType_Slot info_slots[] = {
     {Py_tp_methods, info_methods},
     {0, nullptr},
 };
-PyType_Spec info_spec = {"torch._C._SchemaInfo", sizeof(PyInfo), 0, Py_TPFLAGS_DEFAULT, info_slots};
+PyType_Spec info_spec = {"torch._C._SchemaInfo", sizeof(PyInfo), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, info_slots};
 
 }  // namespace
 

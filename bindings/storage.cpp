@@ -18,7 +18,6 @@ PyTypeObject storage_base_type{};
 namespace {
 
 PyTypeObject* untyped_class = nullptr;  // torch.UntypedStorage, once Python has defined it
-destructor plain_dealloc = nullptr;     // what Python generated for it
 
 StorageObject* as_object(PyObject* o) { return reinterpret_cast<StorageObject*>(o); }
 
@@ -65,6 +64,19 @@ void base_dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
+// What Python would have generated for the class. Its own function looks at the type's tp_dealloc, which is ours, and comes back.
+void untyped_dealloc(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return;
+  if (PyType_IS_GC(type)) PyObject_GC_UnTrack(self);
+  if (type->tp_weaklistoffset > 0) PyObject_ClearWeakRefs(self);
+  if (type->tp_dictoffset != 0)
+    if (PyObject** const dict = _PyObject_GetDictPtr(self)) Py_CLEAR(*dict);
+  detach(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
 // Python dropped the object, but others hold the storage: the storage now keeps the object, so that it comes back as it was.
 void keeping_dealloc(PyObject* self) {
   StorageImpl* s = as_object(self)->impl;
@@ -75,7 +87,7 @@ void keeping_dealloc(PyObject* self) {
       Ref<StorageImpl>::adopt(s);
       return;
     }
-    plain_dealloc(self);
+    untyped_dealloc(self);
     return;
   }
   base_dealloc(self);
@@ -420,7 +432,6 @@ bool storage_class_ready() {
   PyObject* cls = PyObject_GetAttrString(module.get(), "UntypedStorage");
   if (cls == nullptr) return false;
   untyped_class = reinterpret_cast<PyTypeObject*>(cls);
-  plain_dealloc = untyped_class->tp_dealloc;
   untyped_class->tp_dealloc = keeping_dealloc;
   return true;
 }

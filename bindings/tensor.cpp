@@ -29,6 +29,16 @@ bool is_named(PyTypeObject* cls, const char* name, const char* module) {
 }
 
 // Every Python class of tensors passes here: it gets our dealloc, and the two that matter become known.
+// Who takes calls below autograd isn't told of them above it as well, unless it says so itself.
+bool prefer_dispatch(PyTypeObject* cls) {
+  static PyObject* const dispatch = PyUnicode_InternFromString("__torch_dispatch__");
+  static PyObject* const function = PyUnicode_InternFromString("__torch_function__");
+  PyObject* const handler = _PyType_Lookup(cls, dispatch);
+  if (!handler || handler == disabled_torch_dispatch_impl || handler == _PyType_Lookup(tensor_class, dispatch)) return true;
+  if (_PyType_Lookup(cls, function) != _PyType_Lookup(tensor_class, function)) return true;
+  return PyObject_SetAttr(reinterpret_cast<PyObject*>(cls), function, disabled_torch_function_impl) == 0;
+}
+
 int meta_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (PyType_Type.tp_init(self, args, kwargs) < 0) return -1;
   auto* const cls = reinterpret_cast<PyTypeObject*>(self);
@@ -42,6 +52,7 @@ int meta_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   adopt_class(cls);
   if (tensor_class) install_number_slots(cls);
+  if (tensor_class && !prefer_dispatch(cls)) return -1;
   if (!tensor_class && is_named(cls, "Tensor", "torch")) {
     tensor_class = cls;
     Py_INCREF(cls);

@@ -1,9 +1,11 @@
 // Objects of given classes: as_subclass, _make_subclass, _make_wrapper_subclass.
 #include <cstring>
+#include <utility>
 
 #include "bindings/hand_method.h"
 #include "bindings/objects.h"
 #include "bindings/tensor_parts.h"
+#include "bindings/torch_function.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/refuse.h"
 
@@ -162,6 +164,16 @@ PyObject* make_wrapper(PyObject*, Parsed& p, int) {
   return PyRef(made).release();
 }
 
+// Neither modes nor overrides are told of these two.
+template <const Function& F, Body kBody>
+PyObject* untold(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  struct Silence {
+    TorchFunctionState::Disabled before = std::exchange(torch_function_state.disabled, TorchFunctionState::kAll);
+    ~Silence() { torch_function_state.disabled = before; }
+  } silence;
+  return hand_method<F, kBody>(self, args, nargs, kwnames);
+}
+
 PyObject* dtensor_new(PyObject*, PyObject*) {
   return guarded([]() -> PyObject* { refuse("TensorBase._dtensor__new__", "a DTensor", "process groups are not there"); });
 }
@@ -170,9 +182,9 @@ PyObject* dtensor_new(PyObject*, PyObject*) {
 
 PyMethodDef tensor_construct_methods[] = {
     TN_HAND_METHOD(kAs, as_subclass),
-    {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&hand_method<kMake, make_subclass>)),
+    {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&untold<kMake, make_subclass>)),
      METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
-    {"_make_wrapper_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&hand_method<kWrapper, make_wrapper>)),
+    {"_make_wrapper_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&untold<kWrapper, make_wrapper>)),
      METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
     {"_dtensor__new__", dtensor_new, METH_VARARGS | METH_STATIC, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -76,6 +76,20 @@ PyObject* to(PyObject* self, Parsed& p, int which) {
   return convert(self, p, Arg::of(other.device()), Arg::of(static_cast<int64_t>(other.dtype())));
 }
 
+// torch._C._nn._parse_to: what Module.to was asked for.
+constexpr Function kParseTo{"_parse_to", kToSignatures, 3, false, -1, "torch._C._nn"};
+PyObject* parse_to(PyObject*, Parsed& p, int which) {
+  const Arg other = which == 2 ? p.arg(kOther) : Arg();
+  const Arg device = which == 2 ? Arg::of(other.tensor().device()) : which == 0 ? p.arg(kDevice) : Arg();
+  const Arg dtype = which == 2 ? Arg::of(static_cast<int64_t>(other.tensor().dtype())) : p.arg(kDtype);
+  const Arg& format = p.arg(kFormat);
+  const auto none = [] { return Py_NewRef(Py_None); };
+  const PyRef where = PyRef::check(device.is_none() ? none() : device_object(device.device()));
+  PyObject* const type = dtype.is_none() ? Py_None : dtype_object(static_cast<ScalarType>(dtype.i));
+  PyObject* const shape = format.is_none() ? Py_None : memory_format_object(static_cast<MemoryFormat>(format.i));
+  return Py_BuildValue("(OOOO)", where.get(), type, p.arg(kNonBlocking).i ? Py_True : Py_False, shape);
+}
+
 // ---- float(), cpu() and others with memory_format only --------------------------------------------------------------------
 constexpr Param kFormatOnly[] = {{"memory_format", T::MemoryFormat, kNone | kKeyword, kFormat, 0}};
 constexpr Signature kFormatSignature[] = {form("(*, torch.memory_format memory_format = None)", kFormatOnly, 1, 0, kToDefaults, kNumToArgs)};
@@ -182,6 +196,8 @@ PyObject* type(PyObject* self, Parsed& p, int) {
 }
 
 }  // namespace
+
+PyMethodDef nn_hand_functions[] = {TN_HAND_METHOD(kParseTo, parse_to), {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef tensor_convert_methods[] = {
     TN_HAND_METHOD(kTo, to),

@@ -249,6 +249,10 @@ PyObject* number_object(const Scalar& s) {
 }
 
 PyObject* tensor_tolist(const Tensor& self) {
+  if (self->python_dispatch) {
+    const PyRef object = PyRef::check(wrap(self));
+    raise(PyExc_RuntimeError, ".tolist() is not supported for tensor subclasses, got %s", Py_TYPE(object.get())->tp_name);
+  }
   return guarded([&] {
     const Tensor t = readable(self);
     // An empty tensor has no memory, and its lists no numbers.

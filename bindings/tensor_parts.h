@@ -14,7 +14,9 @@ extern PyMethodDef tensor_hand_methods[];   // tensor_methods.cpp
 extern PyMethodDef tensor_number_methods[];  // tensor_numbers.cpp
 void fill_number_methods();
 extern PyMethodDef tensor_convert_methods[];
+extern PyMethodDef nn_hand_functions[];  // tensor_convert_methods.cpp
 extern PyMethodDef tensor_construct_methods[];
+bool add_functionalize_functions(PyObject* torch);  // functionalize.cpp
 extern PyMethodDef variable_hand_functions[];  // variable_functions.cpp
 
 template <class F>

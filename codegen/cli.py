@@ -1,6 +1,7 @@
 """The generator's commands. All file access is here.
 
     python -m codegen generate [--out DIR] [--torch-version X]   write generated/
+    python -m codegen dashboard                                   write coverage-report/README.md
     python -m codegen show OP                                     one operator: schema, way, slot, today's refusal
 """
 
@@ -11,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from codegen import claims, names, upstream
+from codegen import claims, dashboard, names, upstream
 from codegen.emit import Emitter
 from codegen.model import Surface, load
 
@@ -89,17 +90,23 @@ def show(args: argparse.Namespace) -> int:
     return 0
 
 
+def write_dashboard(_: argparse.Namespace) -> int:
+    print(dashboard.write(ROOT).relative_to(ROOT))
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="codegen", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     make = commands.add_parser("generate")
     make.add_argument("--out", type=Path, default=ROOT / "generated")
     make.add_argument("--torch-version", default="")
+    commands.add_parser("dashboard")
     one = commands.add_parser("show")
     one.add_argument("op")
     args = parser.parse_args()
     try:
-        return {"generate": generate, "show": show}[args.command](args)
+        return {"generate": generate, "show": show, "dashboard": write_dashboard}[args.command](args)
     except claims.ClaimError as error:
         print(error, file=sys.stderr)
         return 1

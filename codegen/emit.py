@@ -171,7 +171,7 @@ class Emitter:
         for served in self.plan.served.values():
             by_base[base_name(served.op.name)].append(served.op)
         return {
-            f"ops/{base}.h": self.render("ops.h.j2", base=base, ops=[api_row(op) for op in ops])
+            f"ops/{base}.h": self.render("ops.h.j2", base=base, ops=[api_row(op, ops) for op in ops])
             for base, ops in sorted(by_base.items())
         }
 
@@ -356,12 +356,16 @@ def _named(args: list[Arg]) -> list[tuple[Arg, str]]:
     return [(a, cpp_name(a)) for a in args]
 
 
-def api_row(op: Op) -> dict[str, str]:
-    """A declaration with defaults; out= forms take their results first, as upstream's C++ API does."""
-    args = list(op.args)
-    outs = [a for a in args if a.is_out]
-    ordered = outs + [a for a in args if not a.is_out]
+def api_row(op: Op, siblings: list[Op]) -> dict[str, str]:
+    """A declaration with defaults; out= forms take their results first, as upstream's C++ API does.
+
+    A default that would make a call fit a shorter overload as well is left out.
+    """
+    ordered = api_order(op)
     last_required = max((i for i, a in enumerate(ordered) if not cpp_default(a)), default=-1)
+    shorter = [[a.cpp for a in api_order(s)] for s in siblings if s is not op and s.name == op.name]
+    while last_required + 1 < len(ordered) and [a.cpp for a in ordered[: last_required + 1]] in shorter:
+        last_required += 1
     declaration = []
     for i, a in enumerate(ordered):
         default = cpp_default(a) if i > last_required else ""
@@ -373,5 +377,9 @@ def api_row(op: Op) -> dict[str, str]:
         "declaration": ", ".join(declaration),
         "signature": op.signature,
         "ident": op.ident,
-        "more_names": "".join(f", {cpp_name(a)}" for a in args),
+        "more_names": "".join(f", {cpp_name(a)}" for a in op.args),
     }
+
+
+def api_order(op: Op) -> list[Arg]:
+    return [a for a in op.args if a.is_out] + [a for a in op.args if not a.is_out]

@@ -132,25 +132,32 @@ void pack_result(R&& r, Value* out) {
   }
 }
 
-// References returned by in-place and out= forms name one of the arguments: found again by identity.
-const Tensor& same_argument(const Value& result, std::span<const Arg> args);
+// References returned by in-place and out= forms name one of the caller's arguments: found again by identity.
+// `originals` holds, for each argument, the caller's tensor (null where it is none).
+const Tensor& same_argument(const Value& result, std::span<const Tensor* const> originals);
+
+template <class A>
+const Tensor* original(const std::remove_cvref_t<A>& v) {
+  if constexpr (std::is_same_v<A, const Tensor&>) return &v;
+  else return nullptr;
+}
 
 template <class T>
-T from_value(Value& v, std::span<const Arg> args) {
+T from_value(Value& v, std::span<const Tensor* const> originals) {
   using U = std::remove_cvref_t<T>;
-  if constexpr (std::is_reference_v<T>) return same_argument(v, args);
+  if constexpr (std::is_reference_v<T>) return same_argument(v, originals);
   else if constexpr (std::is_same_v<U, Tensor>) return v.take_tensor();
   else if constexpr (std::is_same_v<U, std::vector<Tensor>>) return v.is_none() ? U() : std::move(v.tensor_vector());
   else if constexpr (std::is_same_v<U, std::vector<int64_t>>) return v.arg().ints().vec();
   else return unpack_value<U>(v.arg());
 }
 template <class R>
-R unpack_results(Value* out, std::span<const Arg> args) {
+R unpack_results(Value* out, std::span<const Tensor* const> originals) {
   if constexpr (std::is_void_v<R>) return;
   else if constexpr (is_tuple<R>::value)
-    return [&]<size_t... I>(std::index_sequence<I...>) { return R(from_value<std::tuple_element_t<I, R>>(out[I], args)...); }(
+    return [&]<size_t... I>(std::index_sequence<I...>) { return R(from_value<std::tuple_element_t<I, R>>(out[I], originals)...); }(
         std::make_index_sequence<std::tuple_size_v<R>>());
-  else return from_value<R>(out[0], args);
+  else return from_value<R>(out[0], originals);
 }
 
 }  // namespace tn::door

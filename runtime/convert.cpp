@@ -1,6 +1,7 @@
 // The table of row conversions for all pairs of dtypes.
 #include "runtime/convert.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/copy.h"
@@ -84,12 +85,46 @@ constexpr bool moves_only(ScalarType t) {
          (t >= ScalarType::UInt1 && t <= ScalarType::Int7);
 }
 
+// Dense runs with a 16-bit float on a side pass through blocks of floats: they mean the same by way of float.
+void convert_by_floats(ScalarType from, const char* src, ScalarType to, char* dst, int64_t n) {
+  constexpr int64_t kBlock = 1024;
+  alignas(64) float block[kBlock];
+  const auto from_size = static_cast<int64_t>(item_size(from)), to_size = static_cast<int64_t>(item_size(to));
+  const auto bytes = static_cast<int64_t>(sizeof(float));
+  for (int64_t done = 0; done < n; done += kBlock) {
+    const int64_t count = std::min(kBlock, n - done);
+    const auto size = static_cast<size_t>(count);
+    const char* s = src + done * from_size;
+    char* d = dst + done * to_size;
+    const float* floats = from == ScalarType::Float ? reinterpret_cast<const float*>(s) : block;
+    float* target = to == ScalarType::Float ? reinterpret_cast<float*>(d) : block;
+    if (is_reduced_float(from)) {
+      half_runs.widen(from, reinterpret_cast<const uint16_t*>(s), target, size);
+      floats = target;
+    } else if (from != ScalarType::Float) {
+      convert_row(from, s, from_size, ScalarType::Float, reinterpret_cast<char*>(block), bytes, count);
+    }
+    if (is_reduced_float(to)) half_runs.shorten(to, floats, reinterpret_cast<uint16_t*>(d), size);
+    else if (to != ScalarType::Float) convert_row(ScalarType::Float, reinterpret_cast<const char*>(floats), bytes, to, d, to_size, count);
+  }
+}
+
+bool by_floats(ScalarType from, const char* src, int64_t src_stride, ScalarType to, const char* dst, int64_t dst_stride) {
+  const auto fits = [](ScalarType t, const char* p, int64_t stride) {
+    return stride == static_cast<int64_t>(item_size(t)) && reinterpret_cast<uintptr_t>(p) % std::min<size_t>(item_size(t), 8) == 0;
+  };
+  return half_runs.widen && (is_reduced_float(from) || is_reduced_float(to)) && fits(from, src, src_stride) && fits(to, dst, dst_stride);
+}
+
 }  // namespace
+
+constinit HalfRuns half_runs;
 
 void convert_row(ScalarType from, const char* src, int64_t src_stride, ScalarType to, char* dst, int64_t dst_stride, int64_t n) {
   if (from == to) return mover(item_size(from))(src, src_stride, dst, dst_stride, n);
   RowFn fn = nullptr;
   with_element(from, [&]<class From>() { fn = converter_from<From>(to); });
+  if (fn && n > 8 && by_floats(from, src, src_stride, to, dst, dst_stride)) return convert_by_floats(from, src, to, dst, n);
   TN_CHECK_AS(NotImplemented, fn != nullptr, "\"copy_\" not implemented for '", scalar_type_name(moves_only(to) ? to : from), "'");
   fn(src, src_stride, dst, dst_stride, n);
 }

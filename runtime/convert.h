@@ -2,6 +2,7 @@
 // the integer's range) are defined here as what x86 instructions give.
 #pragma once
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -22,6 +23,13 @@ inline constexpr bool is_small_float_v =
     std::is_same_v<T, Float8_e5m2fnuz> || std::is_same_v<T, Float8_e4m3fnuz> || std::is_same_v<T, Float8_e8m0fnu>;
 template <class T>
 inline constexpr bool is_std_complex_v = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+
+// Runs of 16-bit floats on the best instruction set: the runtime itself is compiled for the baseline. Null until init_kernels.
+struct HalfRuns {
+  void (*widen)(ScalarType dtype, const uint16_t* from, float* to, size_t n) = nullptr;
+  void (*shorten)(ScalarType dtype, const float* from, uint16_t* to, size_t n) = nullptr;
+};
+extern constinit HalfRuns half_runs;
 
 // The type of a dtype's elements in memory, and its inverse.
 template <ScalarType T>

@@ -75,13 +75,13 @@ void redispatch_boxed(OpRow& row, KeySet keys, std::span<const Arg> args, Value*
   call_boxed_at(row, KeySet(keys.raw() & row.live), args, out);
 }
 
-const Tensor& same_argument(const Value& result, std::span<const Arg> args) {
+const Tensor& same_argument(const Value& result, std::span<const Tensor* const> originals) {
   const Arg wanted = result.arg();
-  for (const Arg& a : args)
-    if (a.tag == Tag::Tensor && wanted.tag == Tag::Tensor && a.t == wanted.t) return a.tensor();
+  for (const Tensor* t : originals)
+    if (t && wanted.tag == Tag::Tensor && t->impl() == wanted.t) return *t;
   // A Python kernel may give back another tensor for an in-place form; upstream takes the argument then, too.
-  for (const Arg& a : args)
-    if (a.tag == Tag::Tensor) return a.tensor();
+  for (const Tensor* t : originals)
+    if (t) return *t;
   fail(ErrorKind::Runtime, "expected a result that is one of the arguments, got another tensor");
 }
 

@@ -157,7 +157,8 @@ R call_slow(OpRow& row, uint64_t keys, bool observed, A... args) {
   Value out[results_of<R>()];
   if (observed) call_boxed(row, view, out);
   else call_boxed_at(row, KeySet(keys), view, out);
-  return unpack_results<R>(out, view);
+  const Tensor* const originals[sizeof...(A) + 1] = {original<A>(args)...};
+  return unpack_results<R>(out, {originals, sizeof...(A)});
 }
 
 // The typed call. A... are the signature's own types, so nothing converts here.

@@ -33,5 +33,7 @@ struct KernelRow {
   const Adapter* adapter;
 };
 extern const KernelRow* const kernel_tables[];
+// Hands the runtime what only dispatched code has. In kernels/copy.
+void init_kernels();
 
 }  // namespace tn

@@ -327,6 +327,7 @@ const FunctionSchema& schema_of(OpRow& op) {
 void init_core() {
   Registry& reg = registry();
   if (!reg.by_name.empty()) return;
+  init_kernels();
   reg.by_name.reserve(8192);
   for (int f = 1; f < kNumFunctionalities; ++f)
     if (is_backend_key(static_cast<DispatchKey>(f))) reg.always_live |= functionality_bit(static_cast<DispatchKey>(f));

@@ -399,6 +399,14 @@ class Parser {
     for (const NamedKind& base : kBaseTypes) {
       if (base.name == word) return simple_type(base.kind);
     }
+    if (lexer_.at('.')) {
+      std::string dotted(word);
+      while (lexer_.take_if('.')) (dotted += '.') += lexer_.text(ident());
+      if (opaque_type_hook && opaque_type_hook(dotted)) return simple_type(TypeKind::kPyObject);
+      lexer_.error(kUnknownType, token);
+    }
+    // How a registered class prints; users write its own name.
+    if (allow_typevars_ && word == "PyObject") return simple_type(TypeKind::kPyObject);
     if (!allow_typevars_ || word[0] < 'a' || word[0] > 'z') lexer_.error(kUnknownType, token);
     return var_type(word);
   }
@@ -624,6 +632,8 @@ SchemaRef parse_schema(std::string_view text, bool allow_typevars) {
   }
   return parser.schema(std::move(name));
 }
+
+constinit OpaqueTypeHook opaque_type_hook = nullptr;
 
 OperatorName parse_operator_name(std::string_view text) {
   Parser parser(text, true);

@@ -12,6 +12,10 @@ namespace tn {
 // word is an error, as in a user's definition; with it, it is a type variable, as in TorchScript's own schemas.
 SchemaRef parse_schema(std::string_view text, bool allow_typevars = true);
 
+// Set by the bindings: whether Python registered a class under this dotted name, so that schemas may take its objects.
+using OpaqueTypeHook = bool (*)(std::string_view name);
+extern constinit OpaqueTypeHook opaque_type_hook;
+
 struct OperatorName {
   std::string name;
   std::string overload_name;

@@ -64,6 +64,8 @@ class Outputs {
   const Tensor& operator[](int i) const { return work_[static_cast<size_t>(i)]; }
   const OpInfo& op() const { return op_; }
   Form form() const { return form_; }
+  // The caller's own tensor, which work may not be; null for functional forms.
+  const Tensor* given(int i) const { return given_[static_cast<size_t>(i)]; }
   bool is_meta() const { return work_[0].defined() && work_[0].is_meta(); }
   void finish();
   Tensor take(int i) { return std::move(work_[static_cast<size_t>(i)]); }

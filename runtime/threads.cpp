@@ -52,6 +52,27 @@ int machine_threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+int current_core() {
+#if defined(__linux__)
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
+// Moves the calling thread to any other core that it may use. A kernel that knows of no shared cache (virtual machines) wakes
+// a thread on the core that wakes it, and for milliseconds the two then take turns there while another core may be idle.
+void leave_core([[maybe_unused]] int core) {
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof(others), &others) != 0) return;
+  sched_setaffinity(0, sizeof(allowed), &allowed);
+#endif
+}
+
 constinit std::atomic<int> g_num_threads{0};  // 0: not asked yet
 constinit std::atomic<int> g_num_interop{0};
 
@@ -70,6 +91,7 @@ class Pool {
     error_ = nullptr;
     next_.store(0, std::memory_order_relaxed);
     seats_.store(helpers, std::memory_order_relaxed);
+    owner_core_.store(current_core(), std::memory_order_relaxed);
     open_.store(true);
     epoch_.fetch_add(1);
     if (sleepers_.load() > 0) {
@@ -107,6 +129,7 @@ class Pool {
     uint64_t seen = 0;
     for (;;) {
       seen = wait_for_epoch(seen);
+      if (const int core = owner_core_.load(std::memory_order_relaxed); core >= 0 && core == current_core()) leave_core(core);
       active_.fetch_add(1);
       if (open_.load() && seats_.fetch_sub(1) > 0) work();
       if (active_.fetch_sub(1) == 1 && owner_sleeps_.load()) {
@@ -169,6 +192,7 @@ class Pool {
   alignas(64) std::atomic<uint64_t> epoch_{0};
   alignas(64) std::atomic<int> active_{0};
   std::atomic<int> seats_{0};
+  std::atomic<int> owner_core_{-1};
   std::atomic<bool> open_{false};
   std::atomic<bool> owner_sleeps_{false};
 

@@ -256,6 +256,8 @@ bool make_class(int index, PyObject* owner, PyObject* module_name) {
   if (!set_qualname(row, type) || !add_members(row, type, module_name)) return false;
   if (row.flags & kIsEnum && !fill_enum_type(row, type)) return false;
   if (!apply_metaclass(row, object)) return false;
+  // A late stage must not hide what real bindings have set by then.
+  if (row.stage != Stage::kLoad && row.parent < 0 && PyObject_HasAttrString(owner, row.attribute)) return true;
   return PyObject_SetAttrString(owner, row.attribute, object) == 0;
 }
 

@@ -133,7 +133,9 @@ bool add_functions(Stage stage, PyObject* const* module_names) {
     PyObject* function = make_callable(kModules[row.module].path, row.name, row.action, row.argument,
                                        module_names[row.module], nullptr);
     if (function == nullptr) return false;
-    const int failed = PyDict_SetItemString(PyModule_GetDict(g_modules[row.module]), row.name, function);
+    // A late stage must not hide what real bindings have set by then.
+    PyObject* before = PyDict_SetDefault(PyModule_GetDict(g_modules[row.module]), PyUnicode_InternFromString(row.name), function);
+    const bool failed = before == nullptr;
     Py_DECREF(function);
     if (failed) return false;
   }

@@ -1,5 +1,7 @@
 #include "generated/slots/binary.h"
+#include "kernels/common/checks.h"
 #include "kernels/common/scalars.h"
+#include "runtime/promote.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/binary/arithmetic.cpp"
@@ -9,55 +11,106 @@
 HWY_BEFORE_NAMESPACE();
 namespace tn::HWY_NAMESPACE {
 
-// a + alpha * b. alpha is 1 in nearly every call; then no product is formed, since 1 * inf may raise flags but not change bits.
-template <class T>
-HWY_INLINE void AddBlock(const Block<T>& block) {
-  const T alpha = static_cast<T>(block.params[0].number());
-  if (alpha == T{1}) return MapBlock<2>(block, [](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
-  MapBlock<2>(block, [alpha](auto d, auto a, auto b) HWY_ATTR { return hn::MulAdd(b, hn::Set(d, alpha), a); });
+// In ArithmeticIndex's order. alpha is 1 in nearly every call of add and sub: then there is no product.
+const FloatBodies* Arithmetic() {
+  static constexpr FloatBodies table[] = {
+      Bodies<2>([](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); }),
+      BodiesWith<2>([](const Arg* p) {
+        return [alpha = p[0].number()](auto d, auto a, auto b) HWY_ATTR { return hn::MulAdd(b, SetNumber(d, alpha), a); };
+      }),
+      Bodies<2>([](auto, auto a, auto b) HWY_ATTR { return hn::Sub(a, b); }),
+      Bodies<2>([](auto, auto a, auto b) HWY_ATTR { return hn::Mul(a, b); }),
+      Bodies<2>([](auto, auto a, auto b) HWY_ATTR { return hn::Div(a, b); }),
+  };
+  return table;
 }
-void Add32(const Block<float>& block) { AddBlock(block); }
-void Add64(const Block<double>& block) { AddBlock(block); }
 
 }  // namespace tn::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace tn {
+HWY_EXPORT(Arithmetic);
 namespace {
 
-// Wraps around on overflow, as two's complement does.
+enum ArithmeticIndex { kAdd, kAddScaled, kSub, kMul, kDiv };
+
+// Products and sums of integers wrap around; small types are computed unsigned and wide, since int would overflow.
 template <class T>
-constexpr T wrap_add(T a, T b) {
-  using U = std::make_unsigned_t<T>;
-  return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
+using Wide = std::make_unsigned_t<std::conditional_t<(sizeof(T) < sizeof(int)), int, T>>;
+
+template <class T>
+constexpr T add_scaled(T a, T b, T alpha) {
+  using U = Wide<T>;
+  return static_cast<T>(static_cast<U>(a) + static_cast<U>(alpha) * static_cast<U>(b));
 }
 
-}  // namespace
-
-HWY_EXPORT(Add32);
-HWY_EXPORT(Add64);
-
-const PointwiseSlot slots::add_Tensor = {.row = [](const Row& row) {
-  if (map_floats<2>(row, HWY_DYNAMIC_DISPATCH(Add32), HWY_DYNAMIC_DISPATCH(Add64))) return;
+// a + alpha * b for every dtype but bool; `sign` is -1 for sub.
+void add_row(const Row& row, double sign) {
   const Scalar alpha = row.params[0].scalar();
-  if (row.dtype == ScalarType::Bool) {
-    const bool on = alpha.to_bool();
-    return map_scalars<bool, bool, bool>(row, [on](bool a, bool b) { return a || (on && b); });
+  const auto* bodies = HWY_DYNAMIC_DISPATCH(Arithmetic)();
+  const bool one = alpha.to_complex() == 1.0;
+  if (one) {
+    if (map_floats<2>(row, bodies[sign > 0 ? kAdd : kSub])) return;
+  } else if (row.dtype == ScalarType::Float || row.dtype == ScalarType::Double || is_reduced_float(row.dtype)) {
+    const Arg scaled[] = {Arg::of(sign * alpha.to_double())};
+    Row copy = row;
+    copy.params = scaled;
+    map_floats<2>(copy, bodies[kAddScaled]);
+    return;
   }
   if (visit_complex(row.dtype, [&]<class T>() {
-        const T factor = alpha.to<T>();
+        const T factor = alpha.to<T>() * static_cast<typename T::value_type>(sign);
         map_scalars<T, T, T>(row, [factor](T a, T b) { return a + factor * b; });
       }))
     return;
   visit_integral(row.dtype, [&]<class T>() {
-    const T factor = alpha.to<T>();
-    using U = std::make_unsigned_t<T>;
-    map_scalars<T, T, T>(row, [factor](T a, T b) {
-      return wrap_add<T>(a, static_cast<T>(static_cast<U>(static_cast<U>(factor) * static_cast<U>(b))));
-    });
+    const T factor = static_cast<T>(static_cast<Wide<T>>(alpha.to<T>()) * static_cast<Wide<T>>(sign > 0 ? 1 : -1));
+    map_scalars<T, T, T>(row, [factor](T a, T b) { return add_scaled(a, b, factor); });
+  });
+}
+
+void check_alpha(checks::Inputs inputs, const Arg* params) {
+  if (params[0].tag == Tag::Int && params[0].i == 1) return;
+  checks::alpha(result_type(*inputs[0], *inputs[1]), params[0].scalar());
+}
+
+}  // namespace
+
+const PointwiseSlot slots::add_Tensor = {.row = [](const Row& row) {
+                                           if (row.dtype != ScalarType::Bool) return add_row(row, 1);
+                                           const bool on = row.params[0].scalar().to_bool();
+                                           map_scalars<bool, bool, bool>(row, [on](bool a, bool b) { return a || (on && b); });
+                                         },
+                                         .check = check_alpha};
+
+const PointwiseSlot slots::sub_Tensor = {
+    .row = [](const Row& row) { add_row(row, -1); },
+    .check = [](checks::Inputs inputs, const Arg* params) {
+      const bool a = inputs[0]->dtype() == ScalarType::Bool, b = inputs[1]->dtype() == ScalarType::Bool;
+      TN_CHECK(!(a && b), "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+               "instead.");
+      TN_CHECK(!(a || b), "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+               "`~` or `logical_not()` operator instead.");
+      check_alpha(inputs, params);
+    }};
+
+const PointwiseSlot slots::mul_Tensor = {.row = [](const Row& row) {
+  if (map_floats<2>(row, HWY_DYNAMIC_DISPATCH(Arithmetic)()[kMul])) return;
+  if (row.dtype == ScalarType::Bool) return map_scalars<bool, bool, bool>(row, [](bool a, bool b) { return a && b; });
+  if (visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return a * b; }); })) return;
+  visit_integral(row.dtype, [&]<class T>() {
+    map_scalars<T, T, T>(row, [](T a, T b) { return static_cast<T>(static_cast<Wide<T>>(a) * static_cast<Wide<T>>(b)); });
   });
 }};
+
+const PointwiseSlot slots::div_Tensor = {.row = [](const Row& row) {
+                                           if (map_floats<2>(row, HWY_DYNAMIC_DISPATCH(Arithmetic)()[kDiv])) return;
+                                           visit_complex(row.dtype, [&]<class T>() {
+                                             map_scalars<T, T, T>(row, [](T a, T b) { return a / b; });
+                                           });
+                                         },
+                                         .promotion = Promotion::ToFloat};
 
 }  // namespace tn
 #endif

@@ -27,6 +27,16 @@ struct Block {
 template <class T, class O = T>
 using BlockFn = void (*)(const Block<T, O>&);
 
+// The two bodies of a float kernel; the 16-bit floats run through the first.
+struct FloatBodies {
+  BlockFn<float> f32;
+  BlockFn<double> f64;
+};
+struct TestBodies {
+  BlockFn<float, uint8_t> f32;
+  BlockFn<double, uint8_t> f64;
+};
+
 namespace blocks {
 
 template <class T>
@@ -34,7 +44,10 @@ void gather(const char* from, int64_t stride, T* to, size_t n) {
   if (stride == 0) {
     T value;
     std::memcpy(&value, from, sizeof(T));
-    std::fill_n(to, n, value);
+    // By doubling copies: at the baseline's optimisation a plain fill stores one element at a time.
+    size_t done = std::min<size_t>(n, 8);
+    for (size_t i = 0; i < done; ++i) to[i] = value;
+    for (; done < n; done += std::min(done, n - done)) std::memcpy(to + done, to, std::min(done, n - done) * sizeof(T));
     return;
   }
   for (size_t i = 0; i < n; ++i) std::memcpy(to + i, from + static_cast<int64_t>(i) * stride, sizeof(T));
@@ -144,6 +157,38 @@ bool map_floats_to_bool(const Row& row, BlockFn<float, uint8_t> f32, BlockFn<dou
     case ScalarType::BFloat16: blocks::widened<N, uint8_t>(row, f32); return true;
     default: return false;
   }
+}
+
+template <int N>
+bool map_floats(const Row& row, const FloatBodies& bodies) {
+  return map_floats<N>(row, bodies.f32, bodies.f64);
+}
+template <int N>
+bool map_floats(const Row& row, const TestBodies& bodies) {
+  return map_floats_to_bool<N>(row, bodies.f32, bodies.f64);
+}
+
+namespace blocks {
+
+template <int N, class O, class T, class F>
+void plain(const Block<T, O>& block) {
+  for (size_t i = 0; i < block.n; ++i) {
+    if constexpr (N == 1) block.out[i] = F{}(block.in[0][i]);
+    else if constexpr (N == 2) block.out[i] = F{}(block.in[0][i], block.in[1][i]);
+    else block.out[i] = F{}(block.in[0][i], block.in[1][i], block.in[2][i]);
+  }
+}
+
+}  // namespace blocks
+
+// Bodies without vectors: f(T...) one element after the other, for float and double. f captures nothing.
+template <int N, class F>
+constexpr FloatBodies plain_bodies(F) {
+  return {&blocks::plain<N, float, float, F>, &blocks::plain<N, double, double, F>};
+}
+template <int N, class F>
+constexpr TestBodies plain_tests(F) {
+  return {&blocks::plain<N, uint8_t, float, F>, &blocks::plain<N, uint8_t, double, F>};
 }
 
 }  // namespace tn

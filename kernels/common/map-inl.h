@@ -39,17 +39,64 @@ template <int N, class T, class Op>
 HWY_INLINE void MapBlockToBool(const Block<T, uint8_t>& block, const Op& op) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
+  const auto apply = [&](auto&& load) HWY_ATTR {
+    if constexpr (N == 1) return op(d, load(block.in[0]));
+    else return op(d, load(block.in[0]), load(block.in[1]));
+  };
   const auto store = [&](auto mask, size_t at, size_t count) HWY_ATTR {
     uint8_t bits[HWY_MAX_BYTES / 8 + 8] = {};
     hn::StoreMaskBits(d, mask, bits);
     for (size_t k = 0; k < count; ++k) block.out[at + k] = (bits[k >> 3] >> (k & 7)) & 1;
   };
-  for (size_t i = 0; i < block.n; i += lanes) {
-    const size_t count = HWY_MIN(lanes, block.n - i);
-    const auto load = [&](const T* p) HWY_ATTR { return count == lanes ? hn::LoadU(d, p + i) : LoadUpTo(d, p + i, count); };
-    if constexpr (N == 1) store(op(d, load(block.in[0])), i, count);
-    else store(op(d, load(block.in[0]), load(block.in[1])), i, count);
+  size_t i = 0;
+  for (; i + lanes <= block.n; i += lanes) {
+    const auto mask = apply([&](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); });
+    if constexpr (sizeof(T) == 4) {
+      const hn::RebindToSigned<decltype(d)> di;
+      const hn::Rebind<uint8_t, decltype(d)> d8;
+      const auto ones = hn::And(hn::BitCast(di, hn::VecFromMask(d, mask)), hn::Set(di, 1));
+      hn::StoreU(hn::DemoteTo(d8, ones), d8, block.out + i);
+    } else {
+      store(mask, i, lanes);
+    }
   }
+  if (i < block.n) {
+    const size_t rest = block.n - i;
+    store(apply([&](const T* p) HWY_ATTR { return LoadUpTo(d, p + i, rest); }), i, rest);
+  }
+}
+
+// Table entries: `Bodies<1>(lambda)` for a functor that captures nothing, `BodiesWith<1>(lambda)` for one made of the
+// operator's parameters, as in [](const Arg* p) { return [x = p[0].number()](auto d, auto v) HWY_ATTR {...}; }.
+template <int N, class T, class Op>
+void RunBlock(const Block<T>& block) {
+  MapBlock<N>(block, Op{});
+}
+template <int N, class Op>
+constexpr FloatBodies Bodies(Op) {
+  return {&RunBlock<N, float, Op>, &RunBlock<N, double, Op>};
+}
+template <int N, class T, class Make>
+void RunBlockWith(const Block<T>& block) {
+  MapBlock<N>(block, Make{}(block.params));
+}
+template <int N, class Make>
+constexpr FloatBodies BodiesWith(Make) {
+  return {&RunBlockWith<N, float, Make>, &RunBlockWith<N, double, Make>};
+}
+template <int N, class T, class Op>
+void RunTest(const Block<T, uint8_t>& block) {
+  MapBlockToBool<N>(block, Op{});
+}
+template <int N, class Op>
+constexpr TestBodies Tests(Op) {
+  return {&RunTest<N, float, Op>, &RunTest<N, double, Op>};
+}
+
+// A number as a vector of the tag's type.
+template <class D>
+HWY_INLINE hn::Vec<D> SetNumber(D d, double value) {
+  return hn::Set(d, static_cast<hn::TFromD<D>>(value));
 }
 
 }  // namespace tn::HWY_NAMESPACE

@@ -51,4 +51,12 @@ bool visit_complex(ScalarType dtype, F&& f) {
   }
 }
 
+// The same for integers with bool among them, as its own type.
+template <class F>
+bool visit_integral_and_bool(ScalarType dtype, F&& f) {
+  if (dtype != ScalarType::Bool) return visit_integral(dtype, f);
+  f.template operator()<bool>();
+  return true;
+}
+
 }  // namespace tn

@@ -38,10 +38,10 @@ std::vector<Tensor> copied(const std::vector<Tensor>& views) {
   for (const Tensor& v : views) out.push_back(copied(v));
   return out;
 }
-void copy_each(const std::vector<Tensor>& views, TensorList out, const char* name) {
-  TN_CHECK(out.size() == views.size(), name, "_out() expected an out= argument of size ", views.size(), ", got size ", out.size());
+void copy_each(const std::vector<Tensor>& views, TensorList out, bool resizes) {
+  TN_CHECK(out.size() == views.size(), "expected an out= argument of size ", views.size(), ", got size ", out.size());
   for (size_t i = 0; i < views.size(); ++i) {
-    resize_output(out[i], views[i].sizes());
+    if (resizes) resize_output(out[i], views[i].sizes());
     at::copy_(out[i], views[i]);
   }
 }

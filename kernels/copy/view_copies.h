@@ -9,7 +9,8 @@ namespace tn::composite {
 
 Tensor copied(const Tensor& view);
 std::vector<Tensor> copied(const std::vector<Tensor>& views);
-void copy_each(const std::vector<Tensor>& views, TensorList out, const char* name);
+// Upstream resizes the results of some of these operators only.
+void copy_each(const std::vector<Tensor>& views, TensorList out, bool resizes);
 
 Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_t index);
 Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,

@@ -91,6 +91,22 @@ void fill_range(T* out, typename Wide<T>::Type start, typename Wide<T>::Type ste
     });
   } else {
     constexpr int64_t kLanes = 32 / sizeof(T);
+    if constexpr (std::is_same_v<W, double>) {
+      // Whole numbers need no rounding: any order of operations gives them.
+      const auto whole = [](double v) { return v == std::nearbyint(v); };
+      if (whole(start) && whole(step) && std::abs(start) + std::abs(step) * static_cast<double>(n) < 0x1p53 && sizeof(T) == 8) {
+        parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(start + step * static_cast<double>(i));
+        });
+        return;
+      }
+      if (whole(start) && whole(step) && std::abs(start) + std::abs(step) * static_cast<double>(n) < 0x1p24) {
+        parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(start + step * static_cast<double>(static_cast<int32_t>(i)));
+        });
+        return;
+      }
+    }
     const int64_t blocks = n - n % (2 * kLanes);
     parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {

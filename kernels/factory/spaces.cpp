@@ -47,34 +47,41 @@ struct Count<Rounded<H>> {
   using Type = Rounded<H>;
 };
 
-template <class P>
-P power(P base, P exponent) {
-  return std::pow(base, exponent);
-}
-template <class H>
-Rounded<H> power(Rounded<H> base, Rounded<H> exponent) {
-  return std::pow(base.v, exponent.v);
+template <class F>
+std::complex<F> power(double base, std::complex<F> exponent) {
+  return std::pow(std::complex<F>(static_cast<F>(base)), exponent);
 }
 
 template <class T, class P>
 T stored(P v) {
-  if constexpr (is_small_float_v<T>) return v;
+  if constexpr (is_small_float_v<T> && !std::is_same_v<P, double>) return v;
   else return convert<T>(v);
 }
 
+// from + step * n. Upstream's linspace is compiled with fused multiply-adds, its logspace is not.
+template <bool kFused, class P>
+P advance(P from, P step, double n) {
+  // Products of floats are exact in double, so that the sum is rounded as a fused one.
+  if constexpr (std::is_same_v<P, float> && kFused)
+    return static_cast<float>(static_cast<double>(step) * n + static_cast<double>(from));
+  else if constexpr (std::is_floating_point_v<P>) return kFused ? std::fma(step, static_cast<P>(n), from) : from + step * static_cast<P>(n);
+  else if constexpr (is_std_complex_v<P>)
+    return {advance<kFused>(from.real(), step.real(), n), advance<kFused>(from.imag(), step.imag(), n)};
+  else return from + step * P(static_cast<float>(n));
+}
+
 // value(P) gives the element for a point of the line.
-template <class T, class P, class Value>
-void fill_line(T* out, P start, P end, int64_t steps, Value&& value) {
+template <bool kFused, class T, class P, class Value>
+void fill_line(T* out, P start, P end, P span, int64_t steps, Value&& value) {
   using C = typename Count<P>::Type;
-  const auto count = [](int64_t n) {
-    if constexpr (std::is_same_v<C, double>) return static_cast<double>(n);
-    else return C(static_cast<float>(n));
-  };
-  const P step = (end - start) / count(steps - 1);
+  C intervals;
+  if constexpr (std::is_same_v<C, double>) intervals = static_cast<double>(steps - 1);
+  else intervals = C(static_cast<float>(steps - 1));
+  const P step = span / intervals;
   const int64_t halfway = steps / 2;
   parallel_for(0, steps, kGrain, [&](int64_t begin, int64_t stop) {
     for (int64_t i = begin; i < stop; ++i)
-      out[i] = stored<T>(i < halfway ? value(start + step * count(i)) : value(end - step * count(steps - i - 1)));
+      out[i] = stored<T>(value(i < halfway ? advance<kFused>(start, step, static_cast<double>(i)) : advance<kFused>(end, step, -static_cast<double>(steps - i - 1))));
   });
 }
 
@@ -135,7 +142,7 @@ const Tensor& linspace_out(const Scalar& start, const Scalar& end, int64_t steps
   write_dense(out, [&](void* data) {
     with_line_types("linspace_cpu", out.dtype(), [&]<class T, class P>() {
       const P first = end_of_line<T, P>(start, out.dtype()), last = end_of_line<T, P>(end, out.dtype());
-      fill_line(static_cast<T*>(data), first, last, steps, [](P v) { return v; });
+      fill_line<true>(static_cast<T*>(data), first, last, last - first, steps, [](P v) { return v; });
     });
   });
   return out;
@@ -151,11 +158,17 @@ const Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps
   write_dense(out, [&](void* data) {
     with_line_types("logspace_cpu", out.dtype(), [&]<class T, class P>() {
       const P first = end_of_line<T, P>(start, out.dtype()), last = end_of_line<T, P>(end, out.dtype());
-      P of;
-      if constexpr (std::is_same_v<P, double>) of = base;
-      else of = P(static_cast<float>(base));
-      if constexpr (std::is_same_v<P, std::complex<double>>) of = base;
-      fill_line(static_cast<T*>(data), first, last, steps, [&](P v) { return power(of, v); });
+      if constexpr (is_std_complex_v<P>) {
+        fill_line<false>(static_cast<T*>(data), first, last, last - first, steps, [base](P v) { return power(base, v); });
+      } else {
+        // Real exponents are counted in double, between ends of the element's type.
+        const auto wide = [](P v) {
+          if constexpr (is_small_float_v<T>) return static_cast<double>(v.v);
+          else return static_cast<double>(v);
+        };
+        fill_line<false>(static_cast<T*>(data), wide(first), wide(last), wide(last - first), steps,
+                         [base](double v) { return std::pow(base, v); });
+      }
     });
   });
   return out;

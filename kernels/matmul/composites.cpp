@@ -41,8 +41,12 @@ bool should_fold(const Tensor& a, const Tensor& b, bool has_out) {
   if (small.requires_grad() && !has_out) return true;
   if (a.dim() == 2) return false;
   if (large.numel() == 0) return true;
-  for (int64_t d = 0; d + 2 < large.dim(); ++d)
-    if (large->stride(d) != large->stride(d + 1) * large->size(d + 1)) return false;
+  // A larger right operand is folded as its transpose: what stands in its last but one dimension is the last.
+  const int64_t ndim = large.dim(), rows = a_larger ? ndim - 2 : ndim - 1;
+  for (int64_t d = 0; d < ndim - 2; ++d) {
+    const int64_t next = d == ndim - 3 ? rows : d + 1;
+    if (large->stride(d) != large->stride(next) * large->size(next)) return false;
+  }
   return true;
 }
 
@@ -193,12 +197,22 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 
 const Tensor& matmul_out(const Tensor& a, const Tensor& b, const Tensor& out) {
   check_dims("matmul", a, b);
-  if (a.dim() == 2 && b.dim() == 2) return at::mm_out(out, a, b);
-  if (a.dim() == 1 && b.dim() == 1) return at::dot_out(out, a, b);
-  if (a.dim() == 2 && b.dim() == 1) return at::mv_out(out, a, b);
+  if (a.dim() == 2 && b.dim() == 2) {
+    at::mm_out(out, a, b);
+    return out;
+  }
+  if (a.dim() == 1 && b.dim() == 1) {
+    at::dot_out(out, a, b);
+    return out;
+  }
+  if (a.dim() == 2 && b.dim() == 1) {
+    at::mv_out(out, a, b);
+    return out;
+  }
   if (a.dim() == 1 && b.dim() == 2) {
     at::mm_out(out, at::unsqueeze(a, 0), b);
-    return at::squeeze_(out, 0);
+    at::squeeze_(out, 0);
+    return out;
   }
   if (should_fold(a, b, true)) return fold_out(a, b, out);
   batched(a, b, &out);
@@ -211,7 +225,7 @@ Tensor linear(const Tensor& input, const Tensor& weight, OptionalTensor bias) {
   if (fast_linear(input, weight, bias, &out)) return out;
   if (bias) {
     if (input.dim() == 2) return at::addmm(*bias, input, at::t(weight));
-    if (input.is_contiguous() && (input.dim() == 3 || bias->dim() == 1)) return flat_linear(input, weight, *bias);
+    if (input.is_contiguous() && bias->dim() == 1) return flat_linear(input, weight, *bias);
   }
   const Tensor product = at::matmul(input, at::t(weight));
   if (!bias) return product;
@@ -221,7 +235,10 @@ Tensor linear(const Tensor& input, const Tensor& weight, OptionalTensor bias) {
 }
 
 const Tensor& linear_out(const Tensor& input, const Tensor& weight, OptionalTensor bias, const Tensor& out) {
-  if (input.dim() == 2 && bias) return at::addmm_out(out, *bias, input, at::t(weight));
+  if (input.dim() == 2 && bias) {
+    at::addmm_out(out, *bias, input, at::t(weight));
+    return out;
+  }
   at::matmul_out(out, input, at::t(weight));
   if (bias) call::add_(out, *bias);
   return out;
@@ -236,7 +253,8 @@ Tensor outer(const Tensor& self, const Tensor& vec2) {
 const Tensor& outer_out(const Tensor& self, const Tensor& vec2, const Tensor& out) {
   check_vector(self, "self");
   check_vector(vec2, "vec2");
-  return call::mul_out(out, at::reshape(self, {self->size(0), 1}), vec2);
+  call::mul_out(out, at::reshape(self, {self->size(0), 1}), vec2);
+  return out;
 }
 
 }  // namespace tn::composite

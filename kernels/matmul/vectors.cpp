@@ -22,6 +22,7 @@ void check_addmv(const Tensor& self, const Tensor& mat, const Tensor& vec) {
 
 // A vector as a matrix of one column.
 Tensor column(const Tensor& v) {
+  if (v.dim() == 0) return alias_with_geometry(v, {1, 1}, {1, 1}, v.storage_offset());
   const int64_t sizes[] = {v->size(0), 1};
   const int64_t strides[] = {v->stride(0), 1};
   return alias_with_geometry(v, IntView(sizes, 2), IntView(strides, 2), v.storage_offset());
@@ -85,9 +86,14 @@ const Tensor& native::mv_out(const Tensor& self, const Tensor& vec, const Tensor
   return out;
 }
 
-void slots::addmv_meta(Outputs& outs, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar&, const Scalar&) {
+void slots::addmv_meta(Outputs& outs, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar&) {
   check_addmv(self, mat, vec);
   const int64_t rows = mat->size(0);
+  // Upstream gives beta * self without broadcasting when there is nothing to sum.
+  if (mat->size(1) == 0 && rows > 0 && !is_zero(beta) && outs.form() != Outputs::Form::Inplace) {
+    outs.set(0, self.sizes(), vec.dtype(), vec.device());
+    return;
+  }
   outs.set(0, IntView(&rows, 1), vec.dtype(), vec.device());
 }
 void slots::addmv_cpu(Outputs& outs, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,

@@ -203,7 +203,8 @@ const Tensor& multinomial_out(const Tensor& self, int64_t num_samples, bool repl
   GeneratorImpl& g = generator_or_default(generator);
   // The samplers write densely; an out= tensor keeps its strides.
   const Tensor dense = out.is_contiguous() ? out : empty(out.sizes(), ScalarType::Long);
-  if (replacement) {
+  // Replacement makes no difference to one sample, and upstream takes the path of those without.
+  if (replacement && num_samples != 1) {
     rng::multinomial_with_replacement(weights, num_samples, dense.data<int64_t>(), g);
   } else {
     const Tensor noise =

@@ -5,6 +5,7 @@
 #include "runtime/convert.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
+#include "runtime/promote.h"
 #include "runtime/threads.h"
 
 namespace tn::native {
@@ -30,9 +31,11 @@ bool equal(const Tensor& self, const Tensor& other) {
   TN_CHECK(self.device().type == other.device().type, "Cannot compare two tensors on different devices. Got: ", self.device().str(), " and ",
            other.device().str());
   if (self.sizes() != other.sizes()) return false;
-  TN_CHECK(self.dtype() == other.dtype(), "Expected all tensors to have the same dtype, but got ", dtype_name(self.dtype()), " and ",
-           dtype_name(other.dtype()));
   if (self.numel() == 0) return true;
+  if (self.dtype() != other.dtype()) {
+    const ScalarType common = result_type(self, other);
+    return equal(cast(self, common), cast(other, common));
+  }
   const Tensor a = contiguous(self), b = contiguous(other);
   std::atomic<bool> all{true};
   with_element(a.dtype(), [&]<class T>() {

@@ -4,6 +4,7 @@
 
 #include "generated/slots/reduce.h"
 #include "kernels/reduce/floats.h"
+#include "kernels/reduce/ints.h"
 #include "kernels/reduce/load.h"
 #include "runtime/error.h"
 
@@ -19,10 +20,12 @@ struct SmallerInt {
   int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
 };
 constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(), kHighest = std::numeric_limits<int64_t>::max();
-constexpr Operation<int64_t> kMaxInt = {kLowest, [](const int64_t* p, int64_t n) { return Plain<int64_t, LargerInt>::row(p, n, kLowest); },
-                                        Plain<int64_t, LargerInt>::columns, [](int64_t a, int64_t b) { return a > b ? a : b; }};
-constexpr Operation<int64_t> kMinInt = {kHighest, [](const int64_t* p, int64_t n) { return Plain<int64_t, SmallerInt>::row(p, n, kHighest); },
-                                        Plain<int64_t, SmallerInt>::columns, [](int64_t a, int64_t b) { return a < b ? a : b; }};
+constexpr Operation<int64_t> kMaxInt = {kLowest, largest_in_row,
+                                        Plain<int64_t, LargerInt>::columns, [](int64_t a, int64_t b) { return a > b ? a : b; },
+                                        Plain<int64_t, LargerInt>::columns};
+constexpr Operation<int64_t> kMinInt = {kHighest, smallest_in_row,
+                                        Plain<int64_t, SmallerInt>::columns, [](int64_t a, int64_t b) { return a < b ? a : b; },
+                                        Plain<int64_t, SmallerInt>::columns};
 
 void extreme(const Tensor& out, const Tensor& self, uint64_t mask, bool largest) {
   visit(self.dtype(), [&]<class S>() {
@@ -66,8 +69,12 @@ void amin_meta(Outputs& outs, const Tensor& self, IntArrayRef dim, bool keepdim)
 void amin_cpu(Outputs& outs, const Tensor& self, IntArrayRef dim, bool) { extreme(outs[0], self, mask_of(self, OptionalIntArrayRef(dim)), false); }
 
 void aminmax_meta(Outputs& outs, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
-  if (dim) check_dim("aminmax", self, wrap_dim(*dim, self.dim()));
-  else TN_CHECK(self.numel() > 0, "aminmax", kNoDim);
+  if (dim && self.dim() > 0) {
+    const int64_t d = wrap_dim(*dim, self.dim());
+    TN_CHECK_AS(Index, self->size(d) != 0, "aminmax: Expected reduction dim ", d, " to have non-zero size.");
+  } else {
+    TN_CHECK(self.numel() > 0, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+  }
   const DimVector sizes = reduced_sizes(self.sizes(), mask_of(self, dim), keepdim);
   outs.set(0, sizes, self.dtype(), self.device());
   outs.set(1, sizes, self.dtype(), self.device());

@@ -29,15 +29,29 @@ constexpr std::array<Bodies<T>, reduce::kNumKinds> kBodies = {{
     {FoldRow<LargerAbs, T>, FoldColumns<LargerAbs, T>},
     {FoldRow<SmallerAbs, T>, FoldColumns<SmallerAbs, T>},
 }};
+// Partial results combine as plain values.
+template <class T>
+auto Merge(reduce::Kind kind, const reduce::Operation<T>*) {
+  switch (kind) {
+    case reduce::Kind::Prod: return FoldColumns<Times, T>;
+    case reduce::Kind::Max:
+    case reduce::Kind::MaxAbs: return FoldColumns<Larger, T>;
+    case reduce::Kind::Min:
+    case reduce::Kind::MinAbs: return FoldColumns<Smaller, T>;
+    default: return FoldColumns<Plus, T>;
+  }
+}
 void Find32(int kind, reduce::Operation<float>* op) {
   const auto& body = kBodies<float>[static_cast<size_t>(kind)];
   op->row = body.row;
   op->columns = body.columns;
+  op->merge = Merge(static_cast<reduce::Kind>(kind), op);
 }
 void Find64(int kind, reduce::Operation<double>* op) {
   const auto& body = kBodies<double>[static_cast<size_t>(kind)];
   op->row = body.row;
   op->columns = body.columns;
+  op->merge = Merge(static_cast<reduce::Kind>(kind), op);
 }
 
 }  // namespace tn::HWY_NAMESPACE
@@ -60,12 +74,12 @@ template <class T>
 Operation<T> scalar_part(Kind kind) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   switch (kind) {
-    case Kind::Prod: return {T{1}, nullptr, nullptr, multiply<T>};
-    case Kind::Max: return {-kInfinity, nullptr, nullptr, larger<T>};
-    case Kind::MaxAbs: return {T{0}, nullptr, nullptr, larger<T>};
+    case Kind::Prod: return {T{1}, nullptr, nullptr, multiply<T>, nullptr};
+    case Kind::Max: return {-kInfinity, nullptr, nullptr, larger<T>, nullptr};
+    case Kind::MaxAbs: return {T{0}, nullptr, nullptr, larger<T>, nullptr};
     case Kind::Min:
-    case Kind::MinAbs: return {kInfinity, nullptr, nullptr, smaller<T>};
-    default: return {T{0}, nullptr, nullptr, add<T>};
+    case Kind::MinAbs: return {kInfinity, nullptr, nullptr, smaller<T>, nullptr};
+    default: return {T{0}, nullptr, nullptr, add<T>, nullptr};
   }
 }
 

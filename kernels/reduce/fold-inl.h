@@ -9,6 +9,7 @@
 #endif
 
 #include <limits>
+#include <type_traits>
 
 #include "kernels/common/hwy-compat-inl.h"
 
@@ -118,6 +119,32 @@ HWY_INLINE T FoldRun(const T* HWY_RESTRICT p, int64_t n, const Op& op) {
   return op.Lanes(d, a);
 }
 
+// Extremes of a run: the instruction's own Max beside a mask of NaN is cheaper than compare and select.
+template <class T, class Map, class Best>
+HWY_INLINE T ExtremeRun(const T* HWY_RESTRICT p, int64_t n, const Map& map, const Best& best, T identity) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto a = hn::Set(d, identity), b = a;
+  auto nan = hn::IsNaN(a), nan_b = nan;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto u = map(d, hn::LoadU(d, p + i)), v = map(d, hn::LoadU(d, p + i + lanes));
+    nan = hn::Or(nan, hn::IsNaN(u));
+    nan_b = hn::Or(nan_b, hn::IsNaN(v));
+    a = best(a, u);
+    b = best(b, v);
+  }
+  for (; i < n; i += lanes) {
+    const auto take = static_cast<size_t>(HWY_MIN(lanes, n - i));
+    const auto u = hn::IfThenElse(hn::FirstN(d, take), map(d, LoadUpTo(d, p + i, take)), hn::Set(d, identity));
+    nan = hn::Or(nan, hn::IsNaN(u));
+    a = best(a, u);
+  }
+  if (!hn::AllFalse(d, hn::Or(nan, nan_b))) return std::numeric_limits<T>::quiet_NaN();
+  a = best(a, b);
+  return identity < T{1} ? hn::GetLane(hn::MaxOfLanes(d, a)) : hn::GetLane(hn::MinOfLanes(d, a));
+}
+
 template <class Op, class T>
 HWY_INLINE T CombineTwo(T x, T y, const Op& op) {
   const hn::CappedTag<T, 1> d;
@@ -126,7 +153,15 @@ HWY_INLINE T CombineTwo(T x, T y, const Op& op) {
 
 template <class Op, class T>
 T FoldRow(const T* p, int64_t n) {
-  if (n <= kFoldRun) return FoldRun(p, n, Op());
+  if (n <= kFoldRun) {
+    const auto map = [](auto d, auto v) HWY_ATTR { return Op().Map(d, v); };
+    if constexpr (std::is_base_of_v<Larger, Op>)
+      return ExtremeRun(p, n, map, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); }, Op::template kIdentity<T>);
+    else if constexpr (std::is_base_of_v<Smaller, Op>)
+      return ExtremeRun(p, n, map, [](auto a, auto b) HWY_ATTR { return hn::Min(a, b); }, Op::template kIdentity<T>);
+    else
+      return FoldRun(p, n, Op());
+  }
   const int64_t half = (n / 2 + kFoldRun - 1) / kFoldRun * kFoldRun;
   return CombineTwo(FoldRow<Op, T>(p, half), FoldRow<Op, T>(p + half, n - half), Op());
 }
@@ -141,6 +176,25 @@ void FoldColumns(const T* HWY_RESTRICT p, int64_t stride, int64_t rows, int64_t 
     const auto y = op.Combine(d, op.Map(d, load(r + 2 * stride + j)), op.Map(d, load(r + 3 * stride + j)));
     return op.Combine(d, x, y);
   };
+  // Narrow blocks: strips of four vectors that stay in registers. Wide ones read whole rows, as memory likes it.
+  constexpr int64_t kNarrow = 256;
+  if (cols <= kNarrow) {
+    for (; cols >= 4 * lanes; cols -= 4 * lanes, p += 4 * lanes, acc += 4 * lanes) {
+      auto a = hn::LoadU(d, acc), b = hn::LoadU(d, acc + lanes), c = hn::LoadU(d, acc + 2 * lanes), e = hn::LoadU(d, acc + 3 * lanes);
+      const T* row = p;
+      for (int64_t i = 0; i < rows; ++i, row += stride) {
+        a = op.Combine(d, a, op.Map(d, hn::LoadU(d, row)));
+        b = op.Combine(d, b, op.Map(d, hn::LoadU(d, row + lanes)));
+        c = op.Combine(d, c, op.Map(d, hn::LoadU(d, row + 2 * lanes)));
+        e = op.Combine(d, e, op.Map(d, hn::LoadU(d, row + 3 * lanes)));
+      }
+      hn::StoreU(a, d, acc);
+      hn::StoreU(b, d, acc + lanes);
+      hn::StoreU(c, d, acc + 2 * lanes);
+      hn::StoreU(e, d, acc + 3 * lanes);
+    }
+    if (cols == 0) return;
+  }
   const int64_t whole = cols / lanes * lanes;
   const auto rest = static_cast<size_t>(cols - whole);
   const auto some = [&](const T* q) HWY_ATTR { return LoadUpTo(d, q, rest); };

@@ -36,14 +36,25 @@ uint8_t test_row(const uint8_t* p, int64_t n) {
     if ((p[i] != 0) != kAll) return !kAll;
   return kAll;
 }
-struct Or {
-  uint8_t operator()(uint8_t a, uint8_t b) const { return a | b; }
-};
-struct And {
-  uint8_t operator()(uint8_t a, uint8_t b) const { return a & b; }
-};
-constexpr Operation<uint8_t> kAny = {0, test_row<false>, Plain<uint8_t, Or>::columns, [](uint8_t a, uint8_t b) -> uint8_t { return a | b; }};
-constexpr Operation<uint8_t> kEvery = {1, test_row<true>, Plain<uint8_t, And>::columns, [](uint8_t a, uint8_t b) -> uint8_t { return a & b; }};
+// Eight columns at a time.
+template <bool kAll>
+void test_columns(const uint8_t* p, int64_t stride, int64_t rows, int64_t cols, uint8_t* acc) {
+  for (int64_t i = 0; i < rows; ++i, p += stride) {
+    int64_t j = 0;
+    for (; j + 8 <= cols; j += 8) {
+      uint64_t a, b;
+      std::memcpy(&a, acc + j, 8);
+      std::memcpy(&b, p + j, 8);
+      a = kAll ? a & b : a | b;
+      std::memcpy(acc + j, &a, 8);
+    }
+    for (; j < cols; ++j) acc[j] = static_cast<uint8_t>(kAll ? acc[j] & p[j] : acc[j] | p[j]);
+  }
+}
+constexpr Operation<uint8_t> kAny = {0, test_row<false>, test_columns<false>, [](uint8_t a, uint8_t b) -> uint8_t { return a | b; },
+                                     test_columns<false>};
+constexpr Operation<uint8_t> kEvery = {1, test_row<true>, test_columns<true>, [](uint8_t a, uint8_t b) -> uint8_t { return a & b; },
+                                       test_columns<true>};
 
 void test(const Tensor& out, const Tensor& self, uint64_t mask, bool all) {
   visit(self.dtype(), [&]<class S>() {
@@ -56,7 +67,7 @@ struct Count {
   int64_t operator()(int64_t a, int64_t b) const { return a + b; }
 };
 constexpr Operation<int64_t> kCount = {0, [](const int64_t* p, int64_t n) { return Plain<int64_t, Count>::row(p, n, 0); },
-                                       Plain<int64_t, Count>::columns, [](int64_t a, int64_t b) { return a + b; }};
+                                       Plain<int64_t, Count>::columns, [](int64_t a, int64_t b) { return a + b; }, Plain<int64_t, Count>::columns};
 void count(const Tensor& out, const Tensor& self, uint64_t mask) {
   visit(self.dtype(), [&]<class S>() {
     reduce_into<S, int64_t>(out, self, mask, kCount, store_as<int64_t, int64_t>, 0, load_truth<S, int64_t>, false);

@@ -126,12 +126,14 @@ void extreme_with_place(Outputs& outs, const Tensor& self, int64_t dim, bool lar
 }
 
 void set_place(Outputs& outs, const char* name, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  TN_CHECK(self.dtype() != ScalarType::Bool, name, "(): does not support bool input");
+  TN_CHECK(!is_complex(self.dtype()), name, "(): does not support complex input");
   if (dim) {
     const int64_t d = wrap_dim(*dim, self.dim());
     TN_CHECK_AS(Index, self.dim() == 0 || self->size(d) != 0, name, "(): Expected reduction dim ", d, " to have non-zero size.");
   } else {
     TN_CHECK_AS(Index, self.numel() != 0, name,
-                "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+                "(): Expected reduction dim to be specified for input.numel() == 0.");
   }
   outs.set(0, reduced_sizes(self.sizes(), mask_of(self, dim), keepdim), ScalarType::Long, self.device());
 }

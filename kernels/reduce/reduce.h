@@ -12,7 +12,7 @@ namespace tn::reduce {
 
 inline constexpr int64_t kBuffer = 512;     // elements of a converted run; columns of a block
 inline constexpr int64_t kRun = 32768;      // elements of a run that is read in place, and of a thread's share
-inline constexpr int64_t kLeafRows = 16;    // rows that are folded one after the other
+inline constexpr int64_t kLeafRows = 32;    // rows that are folded one after the other
 
 // An associative operation with a neutral element.
 template <class T>
@@ -22,6 +22,8 @@ struct Operation {
   // acc[j] = acc[j] op p[i * stride + j] for all i; at most kLeafRows rows and kBuffer columns.
   void (*columns)(const T* p, int64_t stride, int64_t rows, int64_t cols, T* acc);
   T (*combine)(T a, T b);
+  // acc[j] = acc[j] op p[j], of partial results: what `columns` does to one row, without what it does to an element first.
+  void (*merge)(const T* p, int64_t stride, int64_t rows, int64_t cols, T* acc);
 };
 
 // Storage to T: n elements, stride in bytes.
@@ -142,7 +144,7 @@ class Columns {
       const int64_t leaves = (end - begin + kLeafRows - 1) / kLeafRows, middle = begin + leaves / 2 * kLeafRows;
       fold(base, cols, begin, middle, acc);
       fold(base, cols, middle, end, right);
-      for (int64_t j = 0; j < cols; ++j) acc[j] = job_.op.combine(acc[j], right[j]);
+      job_.op.merge(right, cols, 1, cols, acc);
       return;
     }
     std::fill_n(acc, cols, job_.op.identity);
@@ -227,8 +229,7 @@ void columns(const Job<T>& job) {
     char* out;
     place(t, &cols, &base, &out);
     T* acc = &partial[static_cast<size_t>(t * parts * kBuffer)];
-    for (int64_t k = 1; k < parts; ++k)
-      for (int64_t j = 0; j < cols; ++j) acc[j] = job.op.combine(acc[j], acc[k * kBuffer + j]);
+    for (int64_t k = 1; k < parts; ++k) job.op.merge(acc + k * kBuffer, cols, 1, cols, acc);
     finish(acc, cols, out);
   }
 }

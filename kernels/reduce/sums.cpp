@@ -1,5 +1,6 @@
 #include "generated/slots/reduce.h"
 #include "kernels/reduce/floats.h"
+#include "kernels/reduce/ints.h"
 #include "kernels/reduce/load.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
@@ -41,13 +42,16 @@ constexpr Operation<T> kSum = {T(0), [](const T* p, int64_t n) {
       return self(self, q, k / 2) + self(self, q + k / 2, k - k / 2);
     };
     return tree(tree, p, n);
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    return sum_row(p, n);
   } else {
     return Plain<T, Add>::row(p, n, T(0));
   }
-}, Plain<T, Add>::columns, [](T a, T b) { return Add()(a, b); }};
+}, Plain<T, Add>::columns, [](T a, T b) { return Add()(a, b); }, Plain<T, Add>::columns};
 template <class T>
 constexpr Operation<T> kProduct = {T(1), [](const T* p, int64_t n) { return Plain<T, Multiply>::row(p, n, T(1)); },
-                                   Plain<T, Multiply>::columns, [](T a, T b) { return Multiply()(a, b); }};
+                                   Plain<T, Multiply>::columns, [](T a, T b) { return Multiply()(a, b); },
+                                   Plain<T, Multiply>::columns};
 
 // The input in a dtype from which `to` can be accumulated without changing values first.
 Tensor readable(const Tensor& self, ScalarType to) {

@@ -37,7 +37,7 @@ HWY_INLINE hn::Vec<hn::ScalableTag<double>> ExpNegative(hn::ScalableTag<double> 
 }
 
 template <class T>
-HWY_INLINE void Row(const T* x, int64_t n, bool log, T* out) {
+HWY_INLINE void SoftmaxRow(const T* x, int64_t n, bool log, T* out) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const T max = FoldRow<Larger>(x, n);
@@ -85,7 +85,7 @@ HWY_INLINE void Row(const T* x, int64_t n, bool log, T* out) {
 }
 
 template <class T>
-HWY_INLINE void Columns(const T* x, int64_t stride, int64_t n, int64_t cols, bool log, T* out, int64_t out_stride) {
+HWY_INLINE void SoftmaxColumns(const T* x, int64_t stride, int64_t n, int64_t cols, bool log, T* out, int64_t out_stride) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   HWY_ALIGN T top[softmax::kColumns], sum[softmax::kColumns], part[softmax::kColumns];
@@ -123,13 +123,78 @@ HWY_INLINE void Columns(const T* x, int64_t stride, int64_t n, int64_t cols, boo
   }
 }
 
-void Row32(const float* x, int64_t n, bool log, float* out) { Row(x, n, log, out); }
-void Row64(const double* x, int64_t n, bool log, double* out) { Row(x, n, log, out); }
-void Columns32(const float* x, int64_t stride, int64_t n, int64_t cols, bool log, float* out, int64_t out_stride) {
-  Columns(x, stride, n, cols, log, out, out_stride);
+// Infinite extremes are left out of the exponent, so that the sum tells what they are.
+template <class T>
+HWY_INLINE T FiniteOrZero(T v) {
+  return std::isinf(v) ? T{0} : v;
 }
-void Columns64(const double* x, int64_t stride, int64_t n, int64_t cols, bool log, double* out, int64_t out_stride) {
-  Columns(x, stride, n, cols, log, out, out_stride);
+// Also for positive x, which stand beside an infinite extreme only.
+template <class D, class V>
+HWY_INLINE V ExpAny(D d, V x) {
+  return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, ExpNegative(d, x));
+}
+template <class T>
+HWY_INLINE T LogSum(const T* x, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const T max = FiniteOrZero(FoldRow<Larger>(x, n));
+  const auto top = hn::Set(d, max);
+  T total = 0;
+  for (int64_t begin = 0; begin < n; begin += 8192) {
+    const int64_t end = HWY_MIN(n, begin + 8192);
+    auto a = hn::Zero(d), b = hn::Zero(d);
+    int64_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      a = hn::Add(a, ExpAny(d, hn::Sub(hn::LoadU(d, x + i), top)));
+      b = hn::Add(b, ExpAny(d, hn::Sub(hn::LoadU(d, x + i + lanes), top)));
+    }
+    for (; i < end; i += lanes) {
+      const auto take = static_cast<size_t>(HWY_MIN(lanes, end - i));
+      a = hn::Add(a, hn::IfThenElseZero(hn::FirstN(d, take), ExpAny(d, hn::Sub(LoadUpTo(d, x + i, take), top))));
+    }
+    total += SumLanes(d, hn::Add(a, b));
+  }
+  return std::log(total) + max;
+}
+template <class T>
+HWY_INLINE void LogSumColumns(const T* x, int64_t stride, int64_t n, int64_t cols, T* out) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  HWY_ALIGN T top[softmax::kColumns], sum[softmax::kColumns], part[softmax::kColumns];
+  for (int64_t j = 0; j < cols; ++j) {
+    top[j] = -std::numeric_limits<T>::infinity();
+    sum[j] = 0;
+  }
+  FoldColumns<Larger>(x, stride, n, cols, top);
+  for (int64_t j = 0; j < cols; ++j) top[j] = FiniteOrZero(top[j]);
+  for (int64_t begin = 0; begin < n; begin += 64) {
+    for (int64_t j = 0; j < cols; ++j) part[j] = 0;
+    for (int64_t i = begin; i < HWY_MIN(n, begin + 64); ++i) {
+      const T* from = x + i * stride;
+      int64_t j = 0;
+      for (; j + lanes <= cols; j += lanes)
+        hn::StoreU(hn::Add(hn::LoadU(d, part + j), ExpAny(d, hn::Sub(hn::LoadU(d, from + j), hn::LoadU(d, top + j)))), d, part + j);
+      const auto rest = static_cast<size_t>(cols - j);
+      if (rest)
+        StoreUpTo(hn::Add(LoadUpTo(d, part + j, rest), ExpAny(d, hn::Sub(LoadUpTo(d, from + j, rest), LoadUpTo(d, top + j, rest)))), d, part + j,
+                  rest);
+    }
+    for (int64_t j = 0; j < cols; ++j) sum[j] += part[j];
+  }
+  for (int64_t j = 0; j < cols; ++j) out[j] = std::log(sum[j]) + top[j];
+}
+
+float LogSum32(const float* x, int64_t n) { return LogSum(x, n); }
+double LogSum64(const double* x, int64_t n) { return LogSum(x, n); }
+void LogSumColumns32(const float* x, int64_t stride, int64_t n, int64_t cols, float* out) { LogSumColumns(x, stride, n, cols, out); }
+void LogSumColumns64(const double* x, int64_t stride, int64_t n, int64_t cols, double* out) { LogSumColumns(x, stride, n, cols, out); }
+void SoftmaxRow32(const float* x, int64_t n, bool log, float* out) { SoftmaxRow(x, n, log, out); }
+void SoftmaxRow64(const double* x, int64_t n, bool log, double* out) { SoftmaxRow(x, n, log, out); }
+void SoftmaxColumns32(const float* x, int64_t stride, int64_t n, int64_t cols, bool log, float* out, int64_t out_stride) {
+  SoftmaxColumns(x, stride, n, cols, log, out, out_stride);
+}
+void SoftmaxColumns64(const double* x, int64_t stride, int64_t n, int64_t cols, bool log, double* out, int64_t out_stride) {
+  SoftmaxColumns(x, stride, n, cols, log, out, out_stride);
 }
 
 }  // namespace tn::HWY_NAMESPACE
@@ -137,26 +202,46 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace tn {
-HWY_EXPORT(Row32);
-HWY_EXPORT(Row64);
-HWY_EXPORT(Columns32);
-HWY_EXPORT(Columns64);
+HWY_EXPORT(SoftmaxRow32);
+HWY_EXPORT(SoftmaxRow64);
+HWY_EXPORT(SoftmaxColumns32);
+HWY_EXPORT(SoftmaxColumns64);
+HWY_EXPORT(LogSum32);
+HWY_EXPORT(LogSum64);
+HWY_EXPORT(LogSumColumns32);
+HWY_EXPORT(LogSumColumns64);
 namespace softmax {
 template <>
 void row<float>(const float* x, int64_t n, bool log, float* out) {
-  HWY_DYNAMIC_DISPATCH(Row32)(x, n, log, out);
+  HWY_DYNAMIC_DISPATCH(SoftmaxRow32)(x, n, log, out);
 }
 template <>
 void row<double>(const double* x, int64_t n, bool log, double* out) {
-  HWY_DYNAMIC_DISPATCH(Row64)(x, n, log, out);
+  HWY_DYNAMIC_DISPATCH(SoftmaxRow64)(x, n, log, out);
 }
 template <>
 void columns<float>(const float* x, int64_t stride, int64_t n, int64_t cols, bool log, float* out, int64_t out_stride) {
-  HWY_DYNAMIC_DISPATCH(Columns32)(x, stride, n, cols, log, out, out_stride);
+  HWY_DYNAMIC_DISPATCH(SoftmaxColumns32)(x, stride, n, cols, log, out, out_stride);
 }
 template <>
 void columns<double>(const double* x, int64_t stride, int64_t n, int64_t cols, bool log, double* out, int64_t out_stride) {
-  HWY_DYNAMIC_DISPATCH(Columns64)(x, stride, n, cols, log, out, out_stride);
+  HWY_DYNAMIC_DISPATCH(SoftmaxColumns64)(x, stride, n, cols, log, out, out_stride);
+}
+template <>
+float log_sum<float>(const float* x, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(LogSum32)(x, n);
+}
+template <>
+double log_sum<double>(const double* x, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(LogSum64)(x, n);
+}
+template <>
+void log_sum_columns<float>(const float* x, int64_t stride, int64_t n, int64_t cols, float* out) {
+  HWY_DYNAMIC_DISPATCH(LogSumColumns32)(x, stride, n, cols, out);
+}
+template <>
+void log_sum_columns<double>(const double* x, int64_t stride, int64_t n, int64_t cols, double* out) {
+  HWY_DYNAMIC_DISPATCH(LogSumColumns64)(x, stride, n, cols, out);
 }
 }  // namespace softmax
 }  // namespace tn

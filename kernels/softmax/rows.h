@@ -21,4 +21,18 @@ void columns<float>(const float* x, int64_t stride, int64_t n, int64_t cols, boo
 template <>
 void columns<double>(const double* x, int64_t stride, int64_t n, int64_t cols, bool log, double* out, int64_t out_stride);
 
+// log(sum(e^x)) of a row, and of neighbouring columns; infinities as limits.
+template <class T>
+T log_sum(const T* x, int64_t n);
+template <>
+float log_sum<float>(const float* x, int64_t n);
+template <>
+double log_sum<double>(const double* x, int64_t n);
+template <class T>
+void log_sum_columns(const T* x, int64_t stride, int64_t n, int64_t cols, T* out);
+template <>
+void log_sum_columns<float>(const float* x, int64_t stride, int64_t n, int64_t cols, float* out);
+template <>
+void log_sum_columns<double>(const double* x, int64_t stride, int64_t n, int64_t cols, double* out);
+
 }  // namespace tn::softmax

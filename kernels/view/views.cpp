@@ -54,7 +54,7 @@ Tensor native::lift_fresh(const Tensor& self) { return self; }
 Tensor native::view(const Tensor& self, IntArrayRef size) { return view_impl(self, size); }
 Tensor native::_unsafe_view(const Tensor& self, IntArrayRef size) { return view_impl(self, size); }
 Tensor native::_reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) {
-  return same_offset(self, size, stride);
+  return as_strided_impl(self, size, stride, self.storage_offset());
 }
 Tensor native::as_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
   return as_strided_impl(self, size, stride, storage_offset);

@@ -5,6 +5,9 @@
 #include <random>
 #include <string>
 
+#include "generated/ops/_grouped_mm.h"
+#include "generated/ops/_int_mm.h"
+#include "generated/ops/_weight_int8pack_mm.h"
 #include "generated/ops/addbmm.h"
 #include "generated/ops/addmm.h"
 #include "generated/ops/addmv.h"
@@ -12,6 +15,8 @@
 #include "generated/ops/baddbmm.h"
 #include "generated/ops/bmm.h"
 #include "generated/ops/dot.h"
+#include "generated/ops/einsum.h"
+#include "generated/ops/linalg_multi_dot.h"
 #include "generated/ops/linear.h"
 #include "generated/ops/matmul.h"
 #include "generated/ops/mm.h"
@@ -151,6 +156,7 @@ TEST_F(Matmul, Vectors) {
   const Tensor vc = alias_with_geometry(v, column, unit, 0), wc = alias_with_geometry(w, three, unit, 0);
   const Tensor want = reference(a, vc);
   expect_near(at::mv(a, v), alias_with_geometry(want, IntView(three, 1), IntView(unit, 1), 0));
+  EXPECT_EQ(at::addmv(random({1}), random({5, 0}), random({0})).sizes(), IntView({1}));
   const Tensor want2 = reference(a, vc, &wc, 2, 3);
   expect_near(at::addmv(w, a, v, 2, 3), alias_with_geometry(want2, IntView(three, 1), IntView(unit, 1), 0));
   EXPECT_EQ(message_of([&] { at::dot(v, w); }),
@@ -173,6 +179,9 @@ TEST_F(Matmul, MatmulShapes) {
   EXPECT_EQ(at::matmul(random({4, 4}), random({2, 4, 6})).sizes(), IntView({2, 4, 6}));
   EXPECT_EQ(at::matmul(random({2, 1, 3, 4}), random({3, 4, 5})).sizes(), IntView({2, 3, 3, 5}));
   EXPECT_EQ(at::matmul(random({4}), random({4})).dim(), 0);
+  // A batch on the right doesn't fold: its rows are not adjacent once it is transposed.
+  EXPECT_EQ(message_of([&] { at::matmul(random({5}), random({2, 4, 6})); }),
+            "Expected size for first two dimensions of batch2 tensor to be: [2, 5] but got: [2, 4].");
   EXPECT_EQ(message_of([&] { at::matmul(random({}), random({3})); }),
             "both arguments to matmul need to be at least 1D, but they are 0D and 1D");
 }
@@ -192,6 +201,43 @@ TEST_F(Matmul, Linear) {
   const Tensor part = alias_with_geometry(wide, flat, wide_strides, 2);
   expect_near(at::linear(part, w), reference(part, at::transpose(w, 0, 1)));
   EXPECT_EQ(message_of([&] { at::linear(x, random({4, 6})); }), "mat1 and mat2 shapes cannot be multiplied (6x5 and 6x4)");
+}
+
+TEST_F(Matmul, Einsum) {
+  const Tensor a = random({3, 4}), b = random({4, 5});
+  expect_near(at::einsum("ij,jk->ik", {a, b}), reference(a, b));
+  EXPECT_EQ(at::einsum("...ij,...jk", {random({2, 1, 3, 4}), random({7, 4, 5})}).sizes(), IntView({2, 7, 3, 5}));
+  EXPECT_EQ(message_of([&] { at::einsum("ij,jk", {a}); }),
+            "einsum(): fewer operands were provided than specified in the equation");
+}
+
+TEST_F(Matmul, MultiDot) {
+  const Tensor a = random({2, 3}), b = random({3, 4}), c = random({4, 2}), d = random({2, 6});
+  expect_near(at::linalg_multi_dot({a, b, c, d}), reference(reference(reference(a, b), c), d));
+}
+
+TEST_F(Matmul, EightBits) {
+  const Tensor a = cast(random({3, 40}), ScalarType::Char), b = cast(random({40, 2}), ScalarType::Char);
+  expect_near(at::_int_mm(a, b), reference(a, b), 0);
+  const Tensor x = random({2, 70}, ScalarType::Float), w = cast(random({130, 70}), ScalarType::Char), s = random({130}, ScalarType::Float);
+  const Tensor got = at::_weight_int8pack_mm(x, w, s), plain = reference(x, at::transpose(w, 0, 1));
+  for (int64_t i = 0; i < 2; ++i)
+    for (int64_t j = 0; j < 130; ++j) EXPECT_NEAR(at2(got, i, j), at2(plain, i, j) * s.data<float>()[j], 1e-4);
+}
+
+TEST_F(Matmul, Grouped) {
+  const Tensor a = random({16, 8}, ScalarType::Float), b = random({2, 8, 12}, ScalarType::Float);
+  Tensor ends = empty({2}, ScalarType::Int);
+  ends.data<int32_t>()[0] = 5;
+  ends.data<int32_t>()[1] = 13;
+  const Tensor out = at::_grouped_mm(a, b, ends), first = reference(a, slice_of(b, 0)), second = reference(a, slice_of(b, 1));
+  for (int64_t i = 0; i < 16; ++i)
+    for (int64_t j = 0; j < 12; ++j) EXPECT_NEAR(at2(out, i, j), i < 5 ? at2(first, i, j) : i < 13 ? at2(second, i, j) : 0, 1e-4);
+  ends.data<int32_t>()[1] = 17;
+  EXPECT_EQ(message_of([&] { at::_grouped_mm(a, b, ends); }),
+            "_grouped_mm: expected offsets that rise from 0 to at most 16, got 17 after 5");
+  EXPECT_EQ(message_of([&] { at::_grouped_mm(a, random({4, 8}, ScalarType::Float), ends); }),
+            "contraction dimension of mat_a and mat_b must match");
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+"""The tolerance rule for lists of Python floats, where an answer of upstream is kept in a file. judge.py has it for tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+FLOOR = 4.0  # units in the last place of float32
+NEIGHBOURS = 8
+
+
+def ulp32(x: float) -> float:
+    return 2.0 ** (max(math.frexp(x)[1] - 1, -126) - 23)
+
+
+def excess(ours: Sequence[float], theirs: Sequence[float], wide: Sequence[float]) -> float:
+    """The largest share of the allowance that any element takes: agreement is at most 1. NaN and infinities are exact."""
+    if not len(ours) == len(theirs) == len(wide):
+        return math.inf
+    order = sorted(range(len(wide)), key=lambda i: abs(wide[i]))
+    worst = 0.0
+    for k, i in enumerate(order):
+        if not (math.isfinite(ours[i]) and math.isfinite(wide[i]) and math.isfinite(theirs[i])):
+            if ours[i] != theirs[i] and not (math.isnan(ours[i]) and math.isnan(theirs[i])):
+                return math.inf
+            continue
+        near = order[max(0, k - NEIGHBOURS) : k + NEIGHBOURS + 1]
+        off = [abs(theirs[j] - wide[j]) for j in near if math.isfinite(theirs[j] - wide[j])]
+        worst = max(worst, abs(ours[i] - wide[i]) / (2 * max(off) + FLOOR * ulp32(wide[i])))
+    return worst
