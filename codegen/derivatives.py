@@ -56,6 +56,11 @@ _MEMBERS = set(
     "numel sym_numel dim strides layout device zeros value_or is_complex isFloatingPoint is_floating_point empty front toInt toLong "
     "item_size itemsize sym_strides storage_offset sym_storage_offset is_contiguous vec equal".split()
 )
+# Operators that tn::Tensor answers itself, without the door.
+_OWN_METHODS = set(
+    "size stride dim numel is_complex is_floating_point is_contiguous storage_offset data sym_size sym_numel sym_storage_offset "
+    "is_neg is_conj".split()
+)
 _KNOWN = {"std::tuple", "std::make_tuple", "std::vector", "Tensor", "TensorList", "Scalar", "std::optional", "GradMode::is_enabled"}
 
 
@@ -261,28 +266,28 @@ class Derivatives:
     # ---- the C++ interface that formulas see --------------------------------------------------------------------
 
     def api(self) -> dict[str, Any]:
-        from codegen.emit import api_row
+        from codegen.emit import api_row, cpp_name
 
-        text = "".join(f.text for n in self.nodes.values() for f in n.formulas if not f.missing)
-        text += "".join(p.read_text() for p in sorted(HELPERS.glob("*.*")))
+        text = "\n".join(f.text for n in self.nodes.values() for f in n.formulas if not f.missing)
+        text += "\n" + "\n".join(p.read_text() for p in sorted(HELPERS.glob("*.*")))
         words = set(_WORD.findall(text))
         functions, methods = [], []
         for name, ops in sorted(self.ops_by_name.items()):
             for word in (name, f"{name}_symint"):
-                if word not in words or name in _MEMBERS - {"to"}:
+                if word not in words:
                     continue
                 if word != name and not any("SymInt" in a.type for op in ops for a in op.args):
                     continue
                 for op in ops:
-                    row = dict(api_row(op), cpp_name=word)
+                    row = dict(api_row(op, ops), cpp_name=word)
                     row["declaration"] = cpp(row["declaration"])
-                    row["definition"] = re.sub(r" = [^,]+?(?=,|$)", "", row["declaration"])
+                    row["definition"] = ", ".join(f"{cpp(a.cpp)} {cpp_name(a)}" for a in op.args)
                     row["signature"] = cpp(op.signature)
                     row["result"] = result_type(op)
                     row["options"] = _with_options(op, row)
                     functions.append(row)
-                    if is_method(op):
-                        methods.append(dict(row, **_as_method(op)))
+                    if is_method(op) and name not in _OWN_METHODS:
+                        methods.append(dict(row, **_as_method(op, row["declaration"])))
         return {"functions": functions, "methods": methods}
 
     # ---- files -------------------------------------------------------------------------------------------------
@@ -311,15 +316,13 @@ def result_type(op: Op) -> str:
     return re.sub(r"std::vector<Tensor>", "std::vector<tn::Tensor>", plain)
 
 
-def _as_method(op: Op) -> dict[str, str]:
+def _as_method(op: Op, declaration: str) -> dict[str, str]:
     from codegen.emit import cpp_name
     from codegen.literals import cpp_default
 
     args = [a for a in op.args if a.name != "self"]
-    last = max((i for i, a in enumerate(args) if not cpp_default(a)), default=-1)
     declared = [
-        f"{cpp(a.cpp)} {cpp_name(a)}" + (f" = {cpp_default(a)}" if i > last and cpp_default(a) else "")
-        for i, a in enumerate(args)
+        f"{cpp(a.cpp)} {cpp_name(a)}" + (f" = {cpp_default(a)}" if f" {cpp_name(a)} = " in declaration else "") for a in args
     ]
     return {
         "method_declaration": ", ".join(declared),

@@ -5,6 +5,7 @@
 namespace tn {
 
 void destroy_autograd_meta(AutogradMeta* meta) noexcept {
+  if (meta->retain_hook) meta->retain_hook->forget();
   delete meta;
 }
 

@@ -17,6 +17,7 @@ class AutogradMeta {
   uint32_t output_nr = 0;
   bool requires_grad = false;  // of leaves
   bool retains_grad = false;
+  Ref<RetainHook> retain_hook;  // what keeps the gradient of a result
   bool multi_view = false;     // one of several views that an operator answered together
   Node* accumulator = nullptr; // of leaves; weak, see accumulator_of
   uint32_t attr_version = 0;   // of views: the version for which grad_fn holds

@@ -1,6 +1,9 @@
 // Functions that upstream's derivative formulas call and that are no operators. Codegen reads the names from here: a
 // formula that calls something else refuses by name.
 #pragma once
+#include <cmath>
+#include <complex>
+
 #include "generated/autograd/api.h"
 #include "runtime/autograd/node.h"
 
@@ -41,7 +44,11 @@ inline Tensor operator*(const tn::Scalar& a, const Tensor& b) { return at::mul(b
 inline Tensor operator-(const tn::Scalar& a, const Tensor& b) { return at::rsub(b, a); }
 inline Tensor operator/(const tn::Scalar& a, const Tensor& b) { return at::mul(at::reciprocal(b), a); }
 
+// As formulas write them: 1 - z, where C++ only has numbers of one type.
+inline std::complex<double> operator-(int a, const std::complex<double>& b) { return static_cast<double>(a) - b; }
+
 namespace at {
+inline double sqrt(double v) { return std::sqrt(v); }
 Tensor sum_to(const Tensor& grad, IntArrayRef sizes);
 }
 

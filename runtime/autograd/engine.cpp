@@ -79,6 +79,11 @@ class Run {
     return it != nodes_.end() && it->second.needed;
   }
   bool keeps_graph() const { return request_.keep_graph; }
+  static bool all_accumulate() {
+    for (const Run* r = current; r; r = r->outer_)
+      if (!r->request_.wanted.empty()) return false;
+    return true;
+  }
   void queue(Callback c) { callbacks_.push_back(c); }
   static constinit thread_local Run* current;
 
@@ -265,6 +270,7 @@ GradList run(Request request) {
 bool needs(const Edge& edge) { return Run::current ? Run::current->needs(edge) : static_cast<bool>(edge.node); }
 bool running() { return Run::current != nullptr; }
 bool keeps_graph() { return Run::current && Run::current->keeps_graph(); }
+bool accumulates() { return Run::all_accumulate(); }
 void queue_callback(void (*call)(void*), void* data, void (*drop)(void*)) {
   TN_CHECK(Run::current, "Final callbacks can only be installed during backward pass.");
   Run::current->queue({call, data, drop});

@@ -23,6 +23,8 @@ bool needs(const Edge& edge);
 // The run that this thread is in: whether it keeps the graph; whether there is one.
 bool running();
 bool keeps_graph();
+// Whether every run that this thread is in accumulates into leaves (re-entrant checkpoints need it).
+bool accumulates();
 // Called once this thread's innermost run is done.
 void queue_callback(void (*call)(void*), void* data, void (*drop)(void*));
 

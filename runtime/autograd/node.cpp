@@ -70,6 +70,18 @@ uint32_t Node::add_input(const Tensor& result) {
   return static_cast<uint32_t>(inputs.size() - 1);
 }
 
+namespace {
+constinit std::mutex retain_mutex;
+}
+Tensor RetainHook::lock() const {
+  const std::lock_guard guard(retain_mutex);
+  return target_ && target_->retain_if_alive() ? Tensor::adopt(target_) : Tensor();
+}
+void RetainHook::forget() {
+  const std::lock_guard guard(retain_mutex);
+  target_ = nullptr;
+}
+
 // ---- leaves ----------------------------------------------------------------------------------------------------
 
 AccumulateGrad::AccumulateGrad(const Tensor& variable) : Node("AccumulateGrad", UINT64_MAX), variable_(variable) { add_input(variable); }

@@ -36,6 +36,16 @@ class PreHook : public RefCounted {
   virtual void call(GradList& grads) = 0;
   static void destroy(PreHook* h) noexcept { delete h; }
 };
+// A hook on behalf of a tensor that it doesn't keep alive.
+class RetainHook : public PreHook {
+ public:
+  explicit RetainHook(TensorImpl* target) : target_(target) {}
+  Tensor lock() const;  // undefined once the tensor died
+  void forget();
+
+ private:
+  TensorImpl* target_;
+};
 // Sees, and may replace, what a node answered.
 class PostHook : public RefCounted {
  public:
@@ -127,5 +137,8 @@ void rebase_history(const Tensor& self, Ref<Node> node);
 void check_inplace(const Tensor& self, bool needs_graph);
 // RuntimeError for an out= argument in a differentiable call.
 void check_out(const char* op, const Tensor& out);
+inline void check_out(const char* op, TensorList outs) {
+  for (const Tensor& t : outs) check_out(op, t);
+}
 
 }  // namespace tn
