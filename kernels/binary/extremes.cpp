@@ -10,14 +10,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace tn::HWY_NAMESPACE {
 
-// A NaN on either side is the result; compare and select, since Highway's Max may give either operand for NaN.
+// A NaN on either side is the result; compare and select, since Highway's Max may give either operand
+// for NaN. Its Ne(a, a) is no test for NaN: it is ordered on some targets.
 const FloatBodies* Extremes() {
   static constexpr FloatBodies table[] = {
       Bodies<2>([](auto, auto a, auto b) HWY_ATTR {
-        return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::Ne(a, a)), a, b);
+        return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
       }),
       Bodies<2>([](auto, auto a, auto b) HWY_ATTR {
-        return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::Ne(a, a)), a, b);
+        return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
       }),
   };
   return table;

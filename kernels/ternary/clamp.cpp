@@ -48,7 +48,7 @@ const PointwiseSlot kClamp = {.row = [](const Row& row) {
 
 Tensor clamp_impl(OpId id, const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
   TN_CHECK(min || max, "torch.clamp: At least one of 'min' or 'max' must not be None");
-  TN_CHECK(!self.is_complex(), "clamp is not supported for complex types");
+  TN_CHECK_AS(NotImplemented, !self.is_complex(), "clamp is not supported for complex types");
   ResultType type;
   type.add(self);
   for (const std::optional<Scalar>* bound : {&min, &max})

@@ -24,7 +24,7 @@ const FloatBodies* Fused() {
   static constexpr FloatBodies table[] = {
       BodiesWith<3>([](const Arg* p) {
         return [value = p[0].number()](auto d, auto self, auto a, auto b) HWY_ATTR {
-          return hn::Add(self, hn::Mul(hn::Mul(SetNumber(d, value), a), b));
+          return hn::MulAdd(hn::Mul(SetNumber(d, value), a), b, self);
         };
       }),
       BodiesWith<3>([](const Arg* p) {

@@ -69,7 +69,7 @@ const FloatBodies* Activations() {
       BodiesWith<1>([](const Arg* params) {
         return [lambd = params[0].number()](auto d, auto v) HWY_ATTR {
           const auto l = SetNumber(d, lambd);
-          const auto low = hn::IfThenElse(hn::Lt(v, hn::Neg(l)), hn::Add(v, l), hn::Mul(v, hn::Zero(d)));  // NaN stays one
+          const auto low = hn::IfThenElse(hn::Lt(v, hn::Neg(l)), hn::Add(v, l), hn::IfThenElseZero(hn::IsNaN(v), v));
           return hn::IfThenElse(hn::Gt(v, l), hn::Sub(v, l), low);
         };
       }),

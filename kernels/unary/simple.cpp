@@ -5,6 +5,7 @@
 #include "generated/slots/unary.h"
 #include "kernels/common/checks.h"
 #include "kernels/common/scalars.h"
+#include "runtime/op_table.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/unary/simple.cpp"
@@ -14,16 +15,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace tn::HWY_NAMESPACE {
 
-// In SimpleIndex's order.
+// In SimpleIndex's order. Rounding takes the sign back from its input: Highway's scalar target loses that of -0.
 const FloatBodies* Simples() {
   static constexpr FloatBodies table[] = {
       Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Abs(v); }),
       Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Neg(v); }),
-      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Floor(v); }),
-      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Ceil(v); }),
-      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Round(v); }),
-      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Trunc(v); }),
-      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Sub(v, hn::Trunc(v)); }),
+      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::CopySign(hn::Floor(v), v); }),
+      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::CopySign(hn::Ceil(v), v); }),
+      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::CopySign(hn::Round(v), v); }),
+      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::CopySign(hn::Trunc(v), v); }),
+      Bodies<1>([](auto, auto v) HWY_ATTR { return hn::Sub(v, hn::CopySign(hn::Trunc(v), v)); }),
       // (0 < v) - (v < 0): 0 for both zeros and, as upstream's, for NaN.
       Bodies<1>([](auto d, auto v) HWY_ATTR {
         const auto zero = hn::Zero(d), one = SetNumber(d, 1);
@@ -73,6 +74,8 @@ constexpr PointwiseSlot rounding(void (*check)(Inputs, const Arg*)) {
           .check = check};
 }
 
+constexpr uint64_t kReal = 0x80ff;  // integers of up to 64 bits and the four floats
+
 template <class T>
 T sign_of(T v) {
   return static_cast<T>((T{0} < v) - (v < T{0}));
@@ -94,6 +97,14 @@ const PointwiseSlot slots::abs = {
     },
     .promotion = Promotion::RealPart};
 
+const Tensor& native::abs_(const Tensor& self) {
+  TN_CHECK(!self.is_complex(), "In-place abs is not supported for complex tensors.");
+  const Tensor* const inputs[] = {&self};
+  const Arg none[] = {Arg()};
+  pointwise_inplace({op_infos[kOp_abs_], slots::abs, DTypeSet(kReal)}, inputs, none);
+  return self;
+}
+
 const PointwiseSlot slots::neg = {
     .row = [](const Row& row) {
       if (floats<kNeg>(row)) return;
@@ -110,16 +121,16 @@ const PointwiseSlot slots::neg = {
     }};
 
 const PointwiseSlot slots::floor = rounding<kFloor>([](Inputs inputs, const Arg*) {
-  TN_CHECK(!inputs[0]->is_complex(), "floor is not supported for complex inputs");
+  TN_CHECK_AS(NotImplemented, !inputs[0]->is_complex(), "floor is not supported for complex inputs");
 });
 const PointwiseSlot slots::ceil = rounding<kCeil>([](Inputs inputs, const Arg*) {
-  TN_CHECK(!inputs[0]->is_complex(), "ceil is not supported for complex inputs");
+  TN_CHECK_AS(NotImplemented, !inputs[0]->is_complex(), "ceil is not supported for complex inputs");
 });
 const PointwiseSlot slots::round = rounding<kRound>([](Inputs inputs, const Arg*) {
-  TN_CHECK(!inputs[0]->is_complex(), "round is not supported for complex inputs");
+  TN_CHECK_AS(NotImplemented, !inputs[0]->is_complex(), "round is not supported for complex inputs");
 });
 const PointwiseSlot slots::trunc = rounding<kTrunc>([](Inputs inputs, const Arg*) {
-  TN_CHECK(!inputs[0]->is_complex(), "trunc is not supported for complex inputs");
+  TN_CHECK_AS(NotImplemented, !inputs[0]->is_complex(), "trunc is not supported for complex inputs");
 });
 const PointwiseSlot slots::frac = {.row = [](const Row& row) { floats<kFrac>(row); }};
 
@@ -129,7 +140,7 @@ const PointwiseSlot slots::sign = {
       visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T v) { return sign_of(v); }); });
     },
     .check = [](Inputs inputs, const Arg*) {
-      TN_CHECK(!inputs[0]->is_complex(),
+      TN_CHECK_AS(NotImplemented, !inputs[0]->is_complex(),
                "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.");
     }};
 const PointwiseSlot slots::sgn = {.row = [](const Row& row) {

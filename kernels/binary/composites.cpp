@@ -1,0 +1,32 @@
+#include "kernels/binary/composites.h"
+
+#include "generated/ops/mul.h"
+#include "generated/ops/pow.h"
+#include "generated/ops/to.h"
+
+namespace tn::composite {
+namespace {
+
+ScalarType wide(bool complex) { return complex ? ScalarType::ComplexDouble : ScalarType::Double; }
+Scalar widened(const Scalar& s, ScalarType dtype) {
+  return dtype == ScalarType::Double ? Scalar(s.to_double()) : Scalar(s.to_complex());
+}
+
+}  // namespace
+
+Tensor float_power(const Tensor& self, const Tensor& exponent) {
+  const ScalarType dtype = wide(self.is_complex() || exponent.is_complex());
+  return at::pow(at::to(self, dtype), at::to(exponent, dtype));
+}
+Tensor float_power(const Tensor& self, const Scalar& exponent) {
+  const ScalarType dtype = wide(self.is_complex() || exponent.is_complex());
+  return at::pow(at::to(self, dtype), widened(exponent, dtype));
+}
+Tensor float_power(const Scalar& self, const Tensor& exponent) {
+  const ScalarType dtype = wide(self.is_complex() || exponent.is_complex());
+  return at::pow(widened(self, dtype), at::to(exponent, dtype));
+}
+
+Tensor ldexp(const Tensor& self, const Tensor& other) { return at::mul(self, at::pow(Scalar(2.0), other)); }
+
+}  // namespace tn::composite

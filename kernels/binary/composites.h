@@ -1,0 +1,13 @@
+// Operators of this family that upstream composes of others: they only call the door.
+#pragma once
+#include "runtime/tensor.h"
+
+namespace tn::composite {
+
+// pow in double, or complex double.
+Tensor float_power(const Tensor& self, const Tensor& exponent);
+Tensor float_power(const Tensor& self, const Scalar& exponent);
+Tensor float_power(const Scalar& self, const Tensor& exponent);
+Tensor ldexp(const Tensor& self, const Tensor& other);
+
+}  // namespace tn::composite

@@ -1,0 +1,2 @@
+# Loops over integers and truth values have no vector bodies of their own: at -O2 the compiler leaves them scalar.
+target_compile_options(tn_kernels_binary PRIVATE -ftree-vectorize -fvect-cost-model=dynamic)
