@@ -190,14 +190,22 @@ PyObject* clear_cache(PyObject*, PyObject*) { Py_RETURN_NONE; }  // nothing is c
 // Upstream's old style of guard: it acts from construction on, until __exit__ or until the object dies.
 struct GuardObject {
   PyObject_HEAD
-  ThreadState saved;
+  ThreadState before, after;
   bool active;
 };
 
+// Undoes what this guard changed and nothing else: one that dies with its frame outlives the `with` around it.
 void guard_end(PyObject* self) {
   auto* const g = reinterpret_cast<GuardObject*>(self);
-  if (g->active) thread_state = g->saved;
+  if (!g->active) return;
   g->active = false;
+  const ThreadState &was = g->before, &set = g->after;
+  const auto bits = [](uint64_t& now, uint64_t old, uint64_t made) { now = (now & ~(old ^ made)) | (old & (old ^ made)); };
+  bits(thread_state.included, was.included, set.included);
+  bits(thread_state.excluded, was.excluded, set.excluded);
+  for (bool ThreadState::* flag : {&ThreadState::grad_mode, &ThreadState::inference_mode, &ThreadState::fw_grad_mode,
+                                   &ThreadState::view_replay, &ThreadState::multithreading})
+    if (was.*flag != set.*flag) thread_state.*flag = was.*flag;
 }
 PyObject* guard_enter(PyObject* self, PyObject*) { return Py_NewRef(self); }
 PyObject* guard_exit(PyObject* self, PyObject*) {
@@ -233,9 +241,10 @@ int guard_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, kTakesFlag ? "|p" : "", const_cast<char**>(kTakesFlag ? names : none), &on)) return -1;
   auto* const g = reinterpret_cast<GuardObject*>(self);
   guard_end(self);
-  g->saved = thread_state;
-  g->active = true;
+  g->before = thread_state;
   kChange(on != 0);
+  g->after = thread_state;
+  g->active = true;
   return 0;
 }
 

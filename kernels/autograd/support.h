@@ -12,6 +12,11 @@ namespace tn::autograd {
 inline constexpr KeySet kAutogradKeys = KeySet(DispatchKey::AutogradFunctionality) | KeySet(DispatchKey::AutogradOther) |
                                         KeySet(DispatchKey::AutogradNestedTensor);
 
+// As formulas ask for it.
+struct GradMode {
+  static bool is_enabled() { return grad_mode(); }
+};
+
 inline bool needs_one(const tn::Tensor& t) { return t.defined() && t.requires_grad(); }
 inline bool needs_one(OptionalTensor t) { return t && t->requires_grad(); }
 inline bool needs_one(TensorList list) {
