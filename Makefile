@@ -103,7 +103,7 @@ test: system-test build test-venv
 	$(call say,C++ tests)
 	@if [ -x $(BUILD)/tn_tests ]; then $(BUILD)/tn_tests --gtest_brief=1; else echo "no C++ tests are built"; fi
 	$(call say,Python tests)
-	@$(RUN) -m pytest -q -m "not network" --ignore=tests/agree tests
+	@HF_HUB_OFFLINE=1 $(RUN) -m pytest -q -m "not network" --ignore=tests/agree tests
 
 ## make test-package   the wheel as users meet it: pip, other packages, an old CPU; asks the package registry
 .PHONY: test-package
@@ -116,7 +116,8 @@ test-package: wheel test-venv
 .PHONY: agree
 agree: build test-venv oracle
 	$(call say,comparing with upstream)
-	@TN_ORACLE=$(abspath $(ORACLE))/bin/python $(RUN) -m pytest -q tests/agree
+	@TN_ORACLE=$(abspath $(ORACLE))/bin/python $(RUN) -m pytest -q tests/agree --record
+	@$(BIN)/python -m codegen dashboard
 
 ## make coverage the dashboard in coverage-report/ from the manifest and the recorded grades
 .PHONY: coverage
@@ -135,7 +136,7 @@ check: system-test build test-venv oracle
 	@test -n "$(OP)" || { echo "usage: make check OP=<operator>"; exit 2; }
 	@$(BIN)/python -m codegen show $(OP)
 	@$(BUILD)/tn_tests --gtest_brief=1 --gtest_filter='*$(OP)*'
-	@TN_ORACLE=$(abspath $(ORACLE))/bin/python $(RUN) -m pytest -q tests/agree --op $(OP)
+	@TN_ORACLE=$(abspath $(ORACLE))/bin/python $(RUN) -m pytest -q tests/agree/test_agree.py --op $(OP)
 
 ## make format   rewrite our C++ and Python to the house style
 .PHONY: format

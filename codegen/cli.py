@@ -1,8 +1,8 @@
 """The generator's commands. All file access is here.
 
-    python -m codegen generate [--out DIR] [--torch-version X]   write generated/
-    python -m codegen dashboard                                   write coverage-report/README.md
-    python -m codegen show OP                                     one operator: schema, way, slot, today's refusal
+python -m codegen generate [--out DIR] [--torch-version X]   write generated/
+python -m codegen dashboard                                   coverage-report/index.html and docs/coverage.md
+python -m codegen show OP                                     one operator: schema, way, slot, today's refusal
 """
 
 from __future__ import annotations
@@ -90,8 +90,10 @@ def show(args: argparse.Namespace) -> int:
     return 0
 
 
-def write_dashboard(_: argparse.Namespace) -> int:
-    print(dashboard.write(ROOT).relative_to(ROOT))
+def write_dashboard(args: argparse.Namespace) -> int:
+    for name, text in dashboard.render(ROOT).items():
+        (ROOT / name).write_text(text, encoding="utf-8")
+        print(f"wrote {name}")
     return 0
 
 
@@ -101,9 +103,9 @@ def main() -> int:
     make = commands.add_parser("generate")
     make.add_argument("--out", type=Path, default=ROOT / "generated")
     make.add_argument("--torch-version", default="")
-    commands.add_parser("dashboard")
     one = commands.add_parser("show")
     one.add_argument("op")
+    commands.add_parser("dashboard")
     args = parser.parse_args()
     try:
         return {"generate": generate, "show": show, "dashboard": write_dashboard}[args.command](args)

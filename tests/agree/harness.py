@@ -64,6 +64,11 @@ class Harness:
         source += (ROOT / "upstream.toml").read_bytes()
         self._keep("samples", hashlib.sha256(source).hexdigest())
         self._keep("answers", self._binary())
+        rule = hashlib.sha256((HERE / "judge.py").read_bytes()).hexdigest()
+        if not (self.work / "rule.of").exists() or (self.work / "rule.of").read_text() != rule:
+            for old in (self.work / "answers").glob("*.verdicts"):
+                old.unlink()
+            (self.work / "rule.of").write_text(rule)
 
     def _binary(self) -> str:
         code = "import torch._C as c, hashlib; print(hashlib.sha256(open(c.__file__, 'rb').read()).hexdigest())"

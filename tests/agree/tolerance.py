@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 FLOOR = 4.0  # units in the last place of float32
-NEIGHBOURS = 8
+NEIGHBOURS, SHARE = 8, 16  # as in judge.py
 
 
 def ulp32(x: float) -> float:
@@ -18,13 +18,14 @@ def excess(ours: Sequence[float], theirs: Sequence[float], wide: Sequence[float]
     if not len(ours) == len(theirs) == len(wide):
         return math.inf
     order = sorted(range(len(wide)), key=lambda i: abs(wide[i]))
+    off = [abs(theirs[i] - wide[i]) if math.isfinite(theirs[i]) and math.isfinite(wide[i]) else 0.0 for i in order]
+    side = max(NEIGHBOURS, len(order) // SHARE)
     worst = 0.0
     for k, i in enumerate(order):
         if not (math.isfinite(ours[i]) and math.isfinite(wide[i]) and math.isfinite(theirs[i])):
             if ours[i] != theirs[i] and not (math.isnan(ours[i]) and math.isnan(theirs[i])):
                 return math.inf
             continue
-        near = order[max(0, k - NEIGHBOURS) : k + NEIGHBOURS + 1]
-        off = [abs(theirs[j] - wide[j]) for j in near if math.isfinite(theirs[j] - wide[j])]
-        worst = max(worst, abs(ours[i] - wide[i]) / (2 * max(off) + FLOOR * ulp32(wide[i])))
+        near = max(off[max(0, k - side) : k + side + 1])
+        worst = max(worst, abs(ours[i] - wide[i]) / (2 * near + FLOOR * ulp32(wide[i])))
     return worst

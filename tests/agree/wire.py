@@ -178,7 +178,9 @@ class Reader:
             kind = getattr(torch, dtype)
             n = where[1] // kind.itemsize
             flat = torch.empty(n, dtype=kind)
-            ctypes.memmove(flat.untyped_storage().data_ptr(), self.blob[where[0] : where[0] + n * kind.itemsize], n * kind.itemsize)
+            ctypes.memmove(
+                flat.untyped_storage().data_ptr(), self.blob[where[0] : where[0] + n * kind.itemsize], n * kind.itemsize
+            )
             if self.wider and dtype in _WIDER:
                 flat = flat.to(getattr(torch, _WIDER[dtype]))
                 self.widened = True

@@ -79,6 +79,14 @@ def minilm() -> tuple[ModuleType, Any, Any]:
     return (example, *example.load())
 
 
+def test_minilm_embeds_as_upstream(minilm: tuple[ModuleType, Any, Any]) -> None:
+    example, model, tokenizer = minilm
+    ours = example.embed(model, tokenizer, example.SENTENCES)
+    known = json.loads(example.RECORDED.read_text())
+    flat = [[x for row in rows for x in row] for rows in (ours.tolist(), known["float32"], known["float64"])]
+    assert excess(*flat) <= 1
+
+
 def test_minilm_recorded_at_the_door_replays_the_same_bits(minilm: tuple[ModuleType, Any, Any]) -> None:
     sys.path.append(str(ROOT))
     from torchnative import observe

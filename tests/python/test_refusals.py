@@ -28,7 +28,14 @@ PROFILES: dict[str, tuple[Callable[[], Any], int]] = {
     "empty": (lambda: torch.ones(0, 3), 2),
     "bool": (lambda: torch.ones((), dtype=torch.bool), 1),
 }
-STRINGS = {"reduction": "mean", "mode": "constant", "rounding_mode": "floor", "side": "left", "indexing": "ij", "equation": "ij->ji"}
+STRINGS = {
+    "reduction": "mean",
+    "mode": "constant",
+    "rounding_mode": "floor",
+    "side": "left",
+    "indexing": "ij",
+    "equation": "ij->ji",
+}
 
 
 def overload(name: str) -> Any:
@@ -54,7 +61,15 @@ def plausible(argument: Any, profile: str) -> Any:
         return torch.ones(2).untyped_storage()
     if text == "Stream":
         return torch.Stream(device="cpu")
-    simple: dict[str, Any] = {"int": 1, "SymInt": 1, "float": 0.5, "number": 1, "Scalar": 1, "bool": False, "Device": torch.device("cpu")}
+    simple: dict[str, Any] = {
+        "int": 1,
+        "SymInt": 1,
+        "float": 0.5,
+        "number": 1,
+        "Scalar": 1,
+        "bool": False,
+        "Device": torch.device("cpu"),
+    }
     if text in ("str", "Dimname"):
         return STRINGS.get(argument.name, "N")
     return simple.get(text, 0)
