@@ -8,6 +8,7 @@
 #include "bindings/objects.h"
 #include "bindings/py.h"
 #include "bindings/torch_function.h"
+#include "runtime/autograd/engine.h"
 #include "runtime/keyset.h"
 #include "runtime/refuse.h"
 
@@ -54,18 +55,16 @@ PyObject* set_flag(PyObject*, PyObject* value) {
   Py_RETURN_NONE;
 }
 
-// ---- anomaly mode: remembered; the engine looks at it -------------------------------------------------------------------
-bool anomaly = false, anomaly_check_nan = true;
+// ---- anomaly mode: the engine looks at it -------------------------------------------------------------------
 PyObject* set_anomaly(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"enabled", "check_nan", nullptr};
   int on, check = 1;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "p|p", const_cast<char**>(names), &on, &check)) return nullptr;
-  anomaly = on != 0;
-  anomaly_check_nan = check != 0;
+  engine::anomaly = {on != 0, check != 0};
   Py_RETURN_NONE;
 }
-PyObject* is_anomaly(PyObject*, PyObject*) { return new_bool(anomaly); }
-PyObject* is_anomaly_nan(PyObject*, PyObject*) { return new_bool(anomaly_check_nan); }
+PyObject* is_anomaly(PyObject*, PyObject*) { return new_bool(engine::anomaly.enabled); }
+PyObject* is_anomaly_nan(PyObject*, PyObject*) { return new_bool(engine::anomaly.check_nan); }
 
 // ---- autocast -----------------------------------------------------------------------------------------------------------
 struct AutocastDevice {
@@ -191,14 +190,22 @@ PyObject* clear_cache(PyObject*, PyObject*) { Py_RETURN_NONE; }  // nothing is c
 // Upstream's old style of guard: it acts from construction on, until __exit__ or until the object dies.
 struct GuardObject {
   PyObject_HEAD
-  ThreadState saved;
+  ThreadState before, after;
   bool active;
 };
 
+// Undoes what this guard changed and nothing else: one that dies with its frame outlives the `with` around it.
 void guard_end(PyObject* self) {
   auto* const g = reinterpret_cast<GuardObject*>(self);
-  if (g->active) thread_state = g->saved;
+  if (!g->active) return;
   g->active = false;
+  const ThreadState &was = g->before, &set = g->after;
+  const auto bits = [](uint64_t& now, uint64_t old, uint64_t made) { now = (now & ~(old ^ made)) | (old & (old ^ made)); };
+  bits(thread_state.included, was.included, set.included);
+  bits(thread_state.excluded, was.excluded, set.excluded);
+  for (bool ThreadState::* flag : {&ThreadState::grad_mode, &ThreadState::inference_mode, &ThreadState::fw_grad_mode,
+                                   &ThreadState::view_replay, &ThreadState::multithreading})
+    if (was.*flag != set.*flag) thread_state.*flag = was.*flag;
 }
 PyObject* guard_enter(PyObject* self, PyObject*) { return Py_NewRef(self); }
 PyObject* guard_exit(PyObject* self, PyObject*) {
@@ -234,16 +241,17 @@ int guard_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, kTakesFlag ? "|p" : "", const_cast<char**>(kTakesFlag ? names : none), &on)) return -1;
   auto* const g = reinterpret_cast<GuardObject*>(self);
   guard_end(self);
-  g->saved = thread_state;
-  g->active = true;
+  g->before = thread_state;
   kChange(on != 0);
+  g->after = thread_state;
+  g->active = true;
   return 0;
 }
 
 PyMethodDef guard_methods[] = {{"__enter__", guard_enter, METH_NOARGS, nullptr},
                                {"__exit__", guard_exit, METH_VARARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
-PyTypeObject inference_type, functorch_type, autocast_type, multithreading_type, replay_type, engine_type;
+PyTypeObject inference_type, functorch_type, autocast_type, multithreading_type, replay_type;
 
 bool add_type(PyObject* module, PyTypeObject& type, const char* name, size_t size, PyMethodDef* methods, initproc init = nullptr) {
   type.ob_base.ob_base.ob_refcnt = 1;
@@ -261,24 +269,10 @@ bool add_guard(PyObject* module, PyTypeObject& type, const char* name) {
   return add_type(module, type, name, sizeof(GuardObject), guard_methods, guard_init<kChange, kTakesFlag>);
 }
 
-// ---- the engine: refuses by name -------------------------------------------------------------------------------------------
-PyObject* run_backward(PyObject*, PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* { refuse("autograd engine", "run_backward", "the derivatives' nodes are not there yet"); });
-}
-PyObject* queue_callback(PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* { refuse("autograd engine", "queue_callback", "the derivatives' nodes are not there yet"); });
-}
-PyObject* is_checkpoint_valid(PyObject*, PyObject*) { Py_RETURN_TRUE; }
-
 template <class F>
 constexpr PyCFunction as_cfunction(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
-
-PyMethodDef engine_methods[] = {{"run_backward", as_cfunction(run_backward), METH_VARARGS | METH_KEYWORDS, nullptr},
-                                {"queue_callback", queue_callback, METH_O, nullptr},
-                                {"is_checkpoint_valid", is_checkpoint_valid, METH_NOARGS, nullptr},
-                                {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef functions[] = {
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, nullptr},
@@ -326,9 +320,7 @@ bool bind_grad_mode(PyObject* module) {
          add_guard<disable_functorch, false>(module, functorch_type, "torch._C._DisableFuncTorch") &&
          add_guard<disable_autocast, false>(module, autocast_type, "torch._C._DisableAutocast") &&
          add_guard<set_multithreading, true>(module, multithreading_type, "torch._C._MultithreadingEnabled") &&
-         add_guard<set_view_replay, true>(module, replay_type, "torch._C._ViewReplayEnabled") &&
-         add_type(module, engine_type, "torch._C._EngineBase", sizeof(PyObject), engine_methods) &&
-         PyModule_AddObjectRef(module, "_ImperativeEngine", reinterpret_cast<PyObject*>(&engine_type)) == 0;
+         add_guard<set_view_replay, true>(module, replay_type, "torch._C._ViewReplayEnabled");
 }
 
 }  // namespace tn::py

@@ -1,4 +1,4 @@
-// Python's object for a step of the backward graph.
+// Python's object for a step of the backward graph, and hooks that are Python's.
 #pragma once
 #include <Python.h>
 
@@ -9,5 +9,31 @@ namespace tn::py {
 
 // New reference: the node's object, None for a null node.
 PyObject* node_object(const Ref<Node>& node);
+// The node of such an object, or of a torch.autograd.Function's context; null with TypeError for other objects.
+Ref<Node> node_of(PyObject* object);
+bool is_node(PyObject* object);
+
+// What nodes of both kinds of objects offer: name, next_functions, metadata, register_hook, ...
+PyObject* node_name(PyObject* self, PyObject*);
+PyObject* node_register_hook(PyObject* self, PyObject* hook);
+PyObject* node_register_prehook(PyObject* self, PyObject* hook);
+PyObject* node_register_hook_dict(PyObject* self, PyObject* tensor);
+PyObject* node_sequence(PyObject* self, PyObject*);
+PyObject* node_set_sequence(PyObject* self, PyObject* value);
+PyObject* node_next_functions(PyObject* self, void*);
+PyObject* node_metadata(PyObject* self, void*);
+PyObject* node_requires_grad(PyObject* self, void*);
+
+// Gradients to a tuple of tensors and Nones, and back from what a hook answered.
+PyObject* grads_tuple(const GradList& grads);
+void take_grads(PyObject* answer, GradList& grads, const char* what);
+
+// A node that is a torch.autograd.Function.
+class FunctionNode;
+Node* function_node(PyObject* context);  // borrowed; null when the graph is gone
+
+bool bind_nodes(PyObject* module);
+bool bind_engine(PyObject* module);
+bool bind_function(PyObject* module);
 
 }  // namespace tn::py

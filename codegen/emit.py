@@ -13,6 +13,8 @@ import yaml
 
 from codegen import python_tables
 from codegen.claims import DTYPES, Plan, Served
+from codegen.derivatives import SHARDS as AUTOGRAD_SHARDS
+from codegen.derivatives import Derivatives
 from codegen.literals import DefaultPool, c_string, cpp_default
 from codegen.model import Arg, Op
 
@@ -54,6 +56,7 @@ class Emitter:
         files["op_table.cpp"] = self._op_table()
         files["extra_ops.cpp"] = self.render("extra_ops.cpp.j2", ops=extra_ops())
         files |= self._families() | self._typed_api() | self._bindings()
+        files |= Derivatives(self.plan).files(self.render)
         files |= more
         files["manifest.json"] = self._manifest()
         sources = sorted(name for name in files if name.endswith(".cpp"))
@@ -125,7 +128,7 @@ class Emitter:
             shards[python_tables.shard_of(signature, ADAPTER_SHARDS)].append((adapter_name(signature), signature))
         for i in range(ADAPTER_SHARDS):
             files[f"adapters/adapters_{i}.cpp"] = self.render("adapters.cpp.j2", adapters=sorted(shards[i]))
-        files["registry.cpp"] = self.render("registry.cpp.j2", families=sorted(by_family))
+        files["registry.cpp"] = self.render("registry.cpp.j2", families=[*sorted(by_family), *(f"autograd_{i}" for i in range(AUTOGRAD_SHARDS)), "autograd_manual"])
         return files
 
     def _slots(self, family: str, members: list[Served]) -> str:
@@ -302,7 +305,8 @@ def kernel_row(served: Served) -> dict[str, Any]:
     else:
         call = f"k_{source.ident}({', '.join(passed)})"
     viewed = next((cpp_name(a) for a in op.args if a.is_tensor and not a.is_write), "") if op.view else ""
-    tracked = not op.implicit and (bool(written) or (op.view and op.kind == "functional"))
+    # detach gives no view to differentiate through, so it has no base.
+    tracked = not op.implicit and op.name != "detach" and (bool(written) or (op.view and op.kind == "functional"))
     kind = "kImplicit" if op.implicit else "kBackendAndMeta" if claim.way != "raw" or claim.meta else "kBackend"
     gate = next((cpp_name(a) for a in source.args if a.cpp in ("const Tensor&", "TensorList")), "")
     results = source.num_returns

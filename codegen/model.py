@@ -126,7 +126,9 @@ def load(tree: Path, version: str) -> Surface:
     infos, _ = load_derivatives(
         str(tree / "torchgen/packaged/autograd/derivatives.yaml"), str(native_yaml), str(tags_yaml)
     )
-    differentiable = {str(schema.name) for schema in infos}
+    differentiable = {
+        str(schema.name) for schema, by_key in infos.items() if any(info.derivatives for info in by_key.values())
+    }
 
     forms: dict[str, dict[str, str]] = {}
     outs: dict[str, Any] = {}

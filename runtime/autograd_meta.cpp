@@ -5,7 +5,7 @@
 namespace tn {
 
 void destroy_autograd_meta(AutogradMeta* meta) noexcept {
-  if (meta->hooks && meta->release_hooks) meta->release_hooks(meta->hooks);
+  if (meta->retain_hook) meta->retain_hook->forget();
   delete meta;
 }
 
@@ -21,15 +21,17 @@ void set_requires_grad(const Tensor& t, bool on) {
   t->set_requires_grad_bit(on || meta.grad_fn);
 }
 
-bool is_leaf(const Tensor& t) { return !t->autograd || !t->autograd->grad_fn; }
+bool is_leaf(const Tensor& t) { return !grad_fn_of(t); }
 bool is_view(const Tensor& t) { return t->autograd && t->autograd->view_base.defined(); }
 
 void track_view(const Tensor& base, const Tensor& view) {
   if (!view.defined() || !base.defined() || view.is_same(base) || view->is_inference()) return;
   if (view.storage() != base.storage()) return;  // some view operators copy when they must
   const Tensor& root = is_view(base) ? base->autograd->view_base : base;
-  autograd_meta(view).view_base = root;
+  AutogradMeta& meta = autograd_meta(view);
+  meta.view_base = root;
   view->share_version(*root.impl());
+  meta.attr_version = view->version();
 }
 
 }  // namespace tn

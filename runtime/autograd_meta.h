@@ -2,24 +2,11 @@
 #pragma once
 #include <string>
 
+#include "runtime/autograd/node.h"
 #include "runtime/intrusive.h"
 #include "runtime/tensor.h"
 
 namespace tn {
-
-// A step of the backward graph. For now only named: the engine comes with the derivatives, and running one refuses.
-class Node : public RefCounted {
- public:
-  explicit Node(std::string name) : name_(std::move(name)) {}
-  virtual ~Node() = default;
-  const std::string& name() const { return name_; }
-  static void destroy(Node* n) noexcept { delete n; }
-
-  void* pyobj = nullptr;  // Python's object of this node, owned by the bindings
-
- private:
-  std::string name_;
-};
 
 class AutogradMeta {
  public:
@@ -30,8 +17,11 @@ class AutogradMeta {
   uint32_t output_nr = 0;
   bool requires_grad = false;  // of leaves
   bool retains_grad = false;
-  void* hooks = nullptr;       // Python's dict of hooks, owned by the bindings
-  void (*release_hooks)(void*) = nullptr;
+  Ref<RetainHook> retain_hook;  // what keeps the gradient of a result
+  bool multi_view = false;     // one of several views that an operator answered together
+  Node* accumulator = nullptr; // of leaves; weak, see accumulator_of
+  uint32_t attr_version = 0;   // of views: the version for which grad_fn holds
+  uint32_t rebased_version = 0;  // of bases: not zero once a write changed the history
 };
 
 // The tensor's meta, made when missing.

@@ -85,6 +85,7 @@ struct OpRow {
   Adapter adapter = nullptr;  // null: no typed code
   AnyFn kernel = nullptr;     // the generated kernel, whatever Python registered over it
   AnyFn tracked = nullptr;    // the generated one at ADInplaceOrView
+  AnyFn autograd = nullptr;   // the generated one at the autograd keys
   uint8_t kernel_kind = 0;    // KernelRow::Kind of `kernel`
   std::vector<Registration>* registrations = nullptr;
   FunctionSchema* parsed = nullptr;  // on first use; see schema_of

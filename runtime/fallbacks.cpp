@@ -75,9 +75,8 @@ class GraphMarker final : public BoxedKernel {
  private:
   static void mark(const Tensor& t, const OpRow& op, Ref<Node>& node) {
     if (!t.defined() || (!t.is_floating_point() && !t.is_complex())) return;
-    if (!node) node = make_ref<Node>(node_name(*op.info));
-    autograd_meta(t).grad_fn = node;
-    t->set_requires_grad_bit(true);
+    if (!node) node = make_ref<RefusingNode>(node_name(*op.info), str(op.info->name, op.info->overload[0] ? "." : "", op.info->overload), "its derivative is not compiled yet");
+    set_history(t, node);
   }
 };
 

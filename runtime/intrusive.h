@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace tn {
@@ -17,6 +18,13 @@ class RefCounted {
   // True when the last reference went away; the caller then destroys the object.
   [[nodiscard]] bool drop() const noexcept { return count_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
   uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire); }
+  // For weak pointers under a lock: false when the object is already on its way out.
+  [[nodiscard]] bool retain_if_alive() const noexcept {
+    uint32_t n = count_.load(std::memory_order_relaxed);
+    while (n != 0)
+      if (count_.compare_exchange_weak(n, n + 1, std::memory_order_acq_rel)) return true;
+    return false;
+  }
   // For recycling: makes a dead object (count zero) count one again.
   void revive() const noexcept { count_.store(1, std::memory_order_relaxed); }
 
@@ -37,6 +45,10 @@ class Ref {
     if (ptr_) ptr_->retain();
   }
   Ref(Ref&& other) noexcept : ptr_(std::exchange(other.ptr_, nullptr)) {}
+  // From a handle of a derived class. Lives under T::destroy, as if it had been made as a T.
+  template <class U>
+    requires(std::is_convertible_v<U*, T*> && !std::is_same_v<U, T>)
+  Ref(Ref<U> other) noexcept : ptr_(other.release()) {}  // NOLINT: as pointers convert
   Ref& operator=(Ref other) noexcept {
     std::swap(ptr_, other.ptr_);
     return *this;

@@ -25,6 +25,7 @@ struct KernelRow {
     kBackendAndMeta,  // CPU and Meta
     kImplicit,        // composite: every backend and autograd
     kTracked,         // version bumps and views, at ADInplaceOrView
+    kAutograd,        // makes the node, then goes on below
   };
   uint16_t op;
   Kind kind;

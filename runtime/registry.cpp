@@ -95,7 +95,7 @@ void recompute(OpRow& row) {
     }
   }
   const bool implicit = row.info->is(OpInfo::kImplicit);
-  if ((implicit && row.kernel) || (!implicit && row.info->is(OpInfo::kDerivative))) live |= kAutogradBits;
+  if ((implicit && row.kernel) || row.autograd || (!implicit && row.info->is(OpInfo::kDerivative))) live |= kAutogradBits;
   if (row.tracked) live |= functionality_bit(DispatchKey::ADInplaceOrView);
   live &= ~removed;
   if (row.info->is(OpInfo::kConjAware))
@@ -125,6 +125,9 @@ AnyFn generated_kernel(const OpRow& row, Column column) {
     case kColMeta: return row.kernel_kind == KernelRow::kBackend ? nullptr : row.kernel;
     case kColADInplaceOrView: return row.tracked;
     case kColAutocastCpu: case kColBackendSelect: return nullptr;
+    case kColAutogradCpu: case kColAutogradMeta: case kColAutogradOther:
+      if (row.autograd) return row.autograd;
+      [[fallthrough]];
     default: return row.kernel_kind == KernelRow::kImplicit ? row.kernel : nullptr;
   }
 }
@@ -166,6 +169,7 @@ Found find_kernel_for(const OpRow& row, DispatchKey key) {
   }
   if (autograd) {
     if (const Registration* r = registered(row, DispatchKey::Autograd)) return of(*r);
+    if (row.autograd) return {nullptr, row.autograd, false};
     static const Ref<BoxedKernel> marker = make_graph_marker();
     if (row.info->is(OpInfo::kDerivative) && !row.info->is(OpInfo::kImplicit)) return {marker.get(), nullptr, false};
   }
@@ -341,6 +345,8 @@ void init_core() {
       row.adapter = *k->adapter;
       if (k->kind == KernelRow::kTracked) {
         row.tracked = k->fn;
+      } else if (k->kind == KernelRow::kAutograd) {
+        row.autograd = k->fn;
       } else {
         row.kernel = k->fn;
         row.kernel_kind = k->kind;
@@ -350,7 +356,7 @@ void init_core() {
     OpRow& row = op_rows[id];
     row.info = &op_infos[id];
     reg.by_name.emplace(row.info->name, &row);
-    if (row.kernel || row.tracked) restore_columns(row);
+    if (row.kernel || row.tracked || row.autograd) restore_columns(row);
     recompute(row);
   }
   for (const ExtraOp* op = extra_ops; op->name; ++op) add_op(op->name, op->overload, op->schema, 0, op->reason);

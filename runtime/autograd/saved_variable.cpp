@@ -1,0 +1,74 @@
+#include "runtime/autograd/saved_variable.h"
+
+#include "runtime/autograd_meta.h"
+
+namespace tn {
+
+void fail_released() {
+  fail(ErrorKind::Runtime,
+       "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved "
+       "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+       "backward through the graph a second time or if you need to access saved tensors after calling backward.");
+}
+
+SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
+  if (!t.defined()) return;
+  TN_CHECK(!t->is_inference(),
+           "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
+           "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+           "instead of `torch.inference_mode()`.");
+  version_ = t->version();
+  needs_grad_ = t.requires_grad();
+  is_output_ = is_output;
+  if (!is_output) {
+    data_ = t;
+    return;
+  }
+  // Keeping the result itself would close a cycle through its history.
+  output_nr_ = t->autograd ? t->autograd->output_nr : 0;
+  data_ = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
+  data_->share_version(*t.impl());
+}
+
+Tensor SavedVariable::unpack(const Node& saved_for) const {
+  if (!data_.defined()) {
+    if (released_) fail_released();
+    return {};
+  }
+  if (data_->version() != version_) {
+    const Ref<Node>& fn = is_output_ ? Ref<Node>::share(const_cast<Node*>(&saved_for)) : grad_fn_of(data_);
+    const uint32_t nr = is_output_ ? output_nr_ : data_->autograd ? data_->autograd->output_nr : 0;
+    const std::string from = fn ? str(", which is output ", nr, " of ", fn->name(), ",") : std::string();
+    fail(ErrorKind::Runtime, "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
+         scalar_type_name(data_.dtype()), "Tensor ", data_.sizes(), "]", from, " is at version ", data_->version(), "; expected version ",
+         version_,
+         " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+         "torch.autograd.set_detect_anomaly(True).");
+  }
+  if (!is_output_) return data_;
+  Tensor t = alias_with_geometry(data_, data_.sizes(), data_.strides(), data_.storage_offset());
+  t->share_version(*data_.impl());
+  if (t.is_floating_point() || t.is_complex()) {
+    AutogradMeta& meta = autograd_meta(t);
+    meta.grad_fn = Ref<Node>::share(const_cast<Node*>(&saved_for));
+    meta.output_nr = output_nr_;
+    meta.attr_version = t->version();
+    t->set_requires_grad_bit(true);
+  }
+  return t;
+}
+
+std::vector<SavedVariable> save_list(TensorList list, bool is_output) {
+  std::vector<SavedVariable> saved;
+  saved.reserve(list.size());
+  for (const Tensor& t : list) saved.emplace_back(t, is_output);
+  return saved;
+}
+std::vector<Tensor> unpack_list(const std::vector<SavedVariable>& list, const Node& saved_for) {
+  std::vector<Tensor> out;
+  out.reserve(list.size());
+  for (const SavedVariable& s : list) out.push_back(s.unpack(saved_for));
+  return out;
+}
+
+}  // namespace tn
