@@ -342,7 +342,7 @@ def kernel_row(served: Served) -> dict[str, Any]:
         "view_of": viewed if tracked and not written else "",
         "written": written,
         "keep_result": "" if _returns_arguments(op) else "auto result = ",
-        "returned_tracked": returned(op, written) if _returns_arguments(op) else "result",
+        "returned_tracked": returned(op, outs or written) if _returns_arguments(op) else "result",
         "kind": kind,
         "adapter": adapter_name(op.signature),
     }
