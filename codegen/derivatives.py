@@ -138,6 +138,7 @@ class Derivatives:
         self.helpers = helper_names()
         self.nodes: dict[str, NodeClass] = {}
         self.kernels: list[Kernel] = []
+        self.left_out: dict[str, str] = {}  # served operators with a derivative that get no node, and why
         from torchgen import local
 
         with local.parametrize(use_const_ref_for_mutable_tensors=True, use_ilistref_for_tensor_lists=False):
@@ -158,15 +159,19 @@ class Derivatives:
         )
         for match in match_differentiability_info(list(surface.natives_in_yaml_order), infos):
             op = surface.by_name[str(match.func.func.name)]
-            if not match.info or not op.typed or op.implicit or op.name.startswith("_foreach"):
+            if not match.info or op.implicit:
                 continue
             if op.full not in self.plan.served and op.full not in self.plan.python:
+                continue
+            if not op.typed or op.name.startswith("_foreach"):
+                self.left_out[op.full] = "no typed call" if not op.typed else "a loop over lists"
                 continue
             info = match.info["Default"] if "Default" in match.info else next(iter(match.info.values()))
             if not info.derivatives:
                 continue
             node = self._node(info, [o.name for o in gen_differentiable_outputs(match)])
             if node is None:
+                self.left_out[op.full] = "it saves a value of a type without storage"
                 continue
             kernel = Kernel(op, node.name)
             kernel.context = self._kernel(op, node, info, [o.name for o in gen_differentiable_outputs(match)])
@@ -295,6 +300,14 @@ class Derivatives:
                     if is_method(op) and name not in _OWN_METHODS:
                         methods.append(dict(row, **_as_method(op, row["declaration"])))
         return {"functions": functions, "methods": methods}
+
+    def report(self) -> list[str]:
+        """A line for every node and every operator without one: and what its formulas still call."""
+        lines = [f"{full}: no node: {why}" for full, why in sorted(self.left_out.items())]
+        for node in sorted(self.nodes.values(), key=lambda n: n.name):
+            lines += [f"{node.name}: {', '.join(f.outputs)} needs {f.missing}" for f in node.formulas if f.missing]
+        whole = sum(all(not f.missing for f in n.formulas) for n in self.nodes.values())
+        return [*lines, f"{whole} of {len(self.nodes)} nodes of served operators have all their formulas"]
 
     # ---- files -------------------------------------------------------------------------------------------------
 
