@@ -52,9 +52,14 @@ _TENSOR_LIST = {"at::TensorList", "at::ITensorListRef", "const at::ITensorListRe
 
 # Where upstream's text asks for devices that don't exist here: the same mathematics by its own helper.
 _INSTEAD = {
-    "NativeGroupNormBackward0": "infinitely_differentiable_native_group_norm_backward(rich(grads[0]), rich(grads[1]), rich(grads[2]), "
-    "input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask)"
+    "NativeGroupNormBackward0": "GradMode::is_enabled() || grads[1].defined() || grads[2].defined() ? "
+    "infinitely_differentiable_native_group_norm_backward(rich(grads[0]), rich(grads[1]), rich(grads[2]), "
+    "input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask) : (grads[0].defined() ? "
+    "native_group_norm_backward(rich(grads[0]), input, result1, result2, weight, N, C, HxW, group, grad_input_mask) : "
+    "std::tuple<Tensor, Tensor, Tensor>())"
 }
+# A reserve is memory of other backends' libraries, which consume it; ours is empty.
+_RESERVE = ("retain_variables ? result3.clone() : result3", "result3")
 
 _CALL = re.compile(r"(?<![\w.>:])((?:\w+::)*\w+)\s*(?=\()")
 _METHOD = re.compile(r"(?:\.|->)([A-Za-z_]\w*)\s*(?=[(<])")
@@ -203,8 +208,9 @@ class Derivatives:
                 saved.append(Saved(name, kind, stored, s.expr, is_output, "" if is_output else _guard(s, info, inputs)))
         lists = dict(inputs)
         formulas = tuple(
-            Formula(d.var_names, len(d.var_names) == 1 and lists[d.var_names[0]], _INSTEAD.get(info.op, d.formula), self._missing(_INSTEAD.get(info.op, d.formula)))
+            Formula(d.var_names, len(d.var_names) == 1 and lists[d.var_names[0]], text, self._missing(text))
             for d in info.derivatives
+            for text in [_INSTEAD.get(info.op, d.formula).replace(*_RESERVE)]
         )
         named = tuple((f"grad_{n}", i) for i, n in enumerate(outputs))
         node = NodeClass(info.op, tuple(inputs), formulas, tuple(saved), named)
