@@ -18,7 +18,7 @@ namespace {
 // CPython 3.11 keeps an instance's attributes in an array, if object.__new__ made it, or in a dict; their words stand before the
 // collector's header. Knowing it lets dead objects be reused while neither holds anything, and lets the collector walk
 // attributes without building a dict. Other versions take the general road.
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#if PY_VERSION_HEX < 0x030C0000
 struct AttributeArray {
   uint8_t* base;
   int used() const { return base[-2]; }
@@ -26,16 +26,12 @@ struct AttributeArray {
 };
 AttributeArray array_of(PyObject* o) { return {reinterpret_cast<uint8_t**>(o)[-4]}; }
 PyObject* dict_of(PyObject* o) { return reinterpret_cast<PyObject**>(o)[-3]; }
+#elif PY_VERSION_HEX < 0x030D0000
+#define PyObject_VisitManagedDict _PyObject_VisitManagedDict
+#define PyObject_ClearManagedDict _PyObject_ClearManagedDict
 #endif
 
-bool has_managed_dict(PyTypeObject* t) {
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-  return (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
-#else
-  (void)t;
-  return false;
-#endif
-}
+bool has_managed_dict(PyTypeObject* t) { return (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0; }
 
 // Dead objects of exactly torch.Tensor, attributes unused, still holding their reference to the class.
 constexpr int kMaxFree = 256;
@@ -62,19 +58,29 @@ int each_slot(PyObject* self, F&& visit) {
 bool held_elsewhere(const TensorObject* self) { return self->impl && (self->impl->owns_pyobj || self->impl->use_count() > 1); }
 
 int visit_attributes(PyObject* self, visitproc visit, void* arg) {
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
   if (has_managed_dict(Py_TYPE(self))) {
+#if PY_VERSION_HEX < 0x030C0000
     Py_VISIT(dict_of(self));
     if (const AttributeArray a = array_of(self); a.base)
       for (int i = 0; i < a.used(); ++i) Py_VISIT(a.at(i));
     return 0;
-  }
+#else
+    return PyObject_VisitManagedDict(self, visit, arg);
 #endif
+  }
   if (Py_TYPE(self)->tp_dictoffset != 0) {
     PyObject** const dict = _PyObject_GetDictPtr(self);
     if (dict) Py_VISIT(*dict);
   }
   return 0;
+}
+
+void clear_attributes(PyObject* self) {
+#if PY_VERSION_HEX >= 0x030C0000
+  if (has_managed_dict(Py_TYPE(self))) return PyObject_ClearManagedDict(self);
+#endif
+  if (Py_TYPE(self)->tp_dictoffset != 0)
+    if (PyObject** const dict = _PyObject_GetDictPtr(self)) Py_CLEAR(*dict);
 }
 
 int visit_base(TensorObject* self, visitproc visit, void* arg) {
@@ -115,8 +121,7 @@ int class_clear(PyObject* self) {
     Py_CLEAR(*slot);
     return 0;
   });
-  if (Py_TYPE(self)->tp_dictoffset != 0)
-    if (PyObject** const dict = _PyObject_GetDictPtr(self)) Py_CLEAR(*dict);
+  clear_attributes(self);
   return 0;
 }
 
@@ -132,7 +137,7 @@ bool hand_over(PyObject* self) {
 }
 
 bool try_recycle(PyObject* self) {
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#if PY_VERSION_HEX < 0x030C0000
   if (Py_TYPE(self) != tensor_class || num_free == kMaxFree || !has_managed_dict(tensor_class)) return false;
   const AttributeArray a = array_of(self);
   if (dict_of(self) || (a.base && a.used() != 0)) return false;
@@ -162,8 +167,7 @@ void class_dealloc(PyObject* self) {
     Py_CLEAR(*slot);
     return 0;
   });
-  if (type->tp_dictoffset != 0)
-    if (PyObject** const dict = _PyObject_GetDictPtr(self)) Py_CLEAR(*dict);
+  clear_attributes(self);
   type->tp_free(self);
   Py_DECREF(type);
 }

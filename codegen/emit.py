@@ -277,10 +277,17 @@ def cpp_name(arg: Arg) -> str:
 
 
 def returned(op: Op, targets: list[str]) -> str:
-    """The expression that gives back the written arguments."""
+    """The expression that gives back the written arguments; where one is returned of several, it is self or out."""
     if op.result == "void":
         return ""
-    return targets[0] if len(targets) == 1 else f"{op.result}({', '.join(targets)})"
+    return targets[0] if len(targets) == 1 or (targets and op.num_returns == 1) else f"{op.result}({', '.join(targets)})"
+
+
+def bumped(op: Op, outs: list[str], written: list[str]) -> list[str]:
+    """Whose version a write bumps: as upstream, the returned arguments, or all written ones where nothing is returned."""
+    if op.kind in ("inplace", "out") or op.num_returns == 0:
+        return outs or (written[: op.num_returns] if op.num_returns else written)
+    return []
 
 
 def kernel_row(served: Served) -> dict[str, Any]:
@@ -342,7 +349,7 @@ def kernel_row(served: Served) -> dict[str, Any]:
         "call": call,
         "tracked": tracked,
         "view_of": viewed if tracked and not written else "",
-        "written": written,
+        "written": bumped(op, outs, written),
         "keep_result": "" if _returns_arguments(op) else "auto result = ",
         "returned_tracked": returned(op, outs or written) if _returns_arguments(op) else "result",
         "kind": kind,
