@@ -280,7 +280,9 @@ def returned(op: Op, targets: list[str]) -> str:
     """The expression that gives back the written arguments."""
     if op.result == "void":
         return ""
-    return targets[0] if len(targets) == 1 else f"{op.result}({', '.join(targets)})"
+    if len(targets) == 1 or op.result == "const Tensor&":
+        return targets[0]
+    return f"{op.result}({', '.join(targets)})"
 
 
 def kernel_row(served: Served) -> dict[str, Any]:
@@ -306,7 +308,7 @@ def kernel_row(served: Served) -> dict[str, Any]:
         call = f"k_{source.ident}({', '.join(passed)})"
     viewed = next((cpp_name(a) for a in op.args if a.is_tensor and not a.is_write), "") if op.view else ""
     # detach gives no view to differentiate through, so it has no base.
-    tracked = not op.implicit and op.name != "detach" and (bool(written) or (op.view and op.kind == "functional"))
+    tracked = not op.implicit and not claim.versions and op.name != "detach" and (bool(written) or (op.view and op.kind == "functional"))
     kind = "kImplicit" if op.implicit else "kBackendAndMeta" if claim.way != "raw" or claim.meta else "kBackend"
     gate = next((cpp_name(a) for a in source.args if a.cpp in ("const Tensor&", "TensorList")), "")
     results = source.num_returns
