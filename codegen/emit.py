@@ -20,6 +20,7 @@ from codegen.model import Arg, Op
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 SCHEMAS = Path(__file__).resolve().parent / "schemas"
+AUTOCAST = Path(__file__).resolve().parent / "autocast.yaml"
 FUNCTION_SHARDS = 8
 ADAPTER_SHARDS = 4
 
@@ -55,6 +56,7 @@ class Emitter:
         files = {"op_ids.h": self.render("op_ids.h.j2", ops=self.surface.ops)}
         files["op_table.cpp"] = self._op_table()
         files["extra_ops.cpp"] = self.render("extra_ops.cpp.j2", ops=extra_ops())
+        files["autocast_table.cpp"] = self.render("autocast_table.cpp.j2", rows=self._autocast())
         files |= self._families() | self._typed_api() | self._bindings()
         files |= Derivatives(self.plan).files(self.render)
         files |= more
@@ -89,6 +91,13 @@ class Emitter:
                 }
             )
         return self.render("op_table.cpp.j2", ops=rows, key_lists=lists.items())
+
+    def _autocast(self) -> list[tuple[str, str]]:
+        """The operators of autocast.yaml with their policies, as far as the surface has them."""
+        names = {"lower_precision": "LowerPrecision", "fp32": "Fp32", "promote": "Promote"}
+        data = yaml.load(AUTOCAST.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        rows = [(op, names[policy]) for policy, ops in data.items() for op in ops]
+        return sorted((self.surface.by_name[op].ident, policy) for op, policy in rows if op in self.surface.by_name)
 
     def _way(self, op: Op) -> str:
         served = self.plan.served.get(op.full)
