@@ -286,12 +286,17 @@ def cpp_name(arg: Arg) -> str:
 
 
 def returned(op: Op, targets: list[str]) -> str:
-    """The expression that gives back the written arguments."""
+    """The expression that gives back the written arguments; where one is returned of several, it is self or out."""
     if op.result == "void":
         return ""
-    if len(targets) == 1 or op.result == "const Tensor&":
-        return targets[0]
-    return f"{op.result}({', '.join(targets)})"
+    return targets[0] if len(targets) == 1 or (targets and op.num_returns == 1) else f"{op.result}({', '.join(targets)})"
+
+
+def bumped(op: Op, outs: list[str], written: list[str]) -> list[str]:
+    """Whose version a write bumps: as upstream, the returned arguments, or all written ones where nothing is returned."""
+    if op.kind in ("inplace", "out") or op.num_returns == 0:
+        return outs or (written[: op.num_returns] if op.num_returns else written)
+    return []
 
 
 def kernel_row(served: Served) -> dict[str, Any]:
@@ -317,7 +322,9 @@ def kernel_row(served: Served) -> dict[str, Any]:
         call = f"k_{source.ident}({', '.join(passed)})"
     viewed = next((cpp_name(a) for a in op.args if a.is_tensor and not a.is_write), "") if op.view else ""
     # detach gives no view to differentiate through, so it has no base.
-    tracked = not op.implicit and not claim.versions and op.name != "detach" and (bool(written) or (op.view and op.kind == "functional"))
+    # Upstream tracks what in-place and out= forms write, and nothing that other schemas say they change.
+    writes = bool(written) and op.kind in ("inplace", "out")
+    tracked = not op.implicit and not claim.versions and op.name != "detach" and (writes or (op.view and op.kind == "functional"))
     kind = "kImplicit" if op.implicit else "kBackendAndMeta" if claim.way != "raw" or claim.meta else "kBackend"
     gate = next((cpp_name(a) for a in source.args if a.cpp in ("const Tensor&", "TensorList")), "")
     results = source.num_returns
@@ -351,9 +358,9 @@ def kernel_row(served: Served) -> dict[str, Any]:
         "call": call,
         "tracked": tracked,
         "view_of": viewed if tracked and not written else "",
-        "written": written,
+        "written": bumped(op, outs, written),
         "keep_result": "" if _returns_arguments(op) else "auto result = ",
-        "returned_tracked": returned(op, written) if _returns_arguments(op) else "result",
+        "returned_tracked": returned(op, outs or written) if _returns_arguments(op) else "result",
         "kind": kind,
         "adapter": adapter_name(op.signature),
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "generated/ops/_index_put_impl.h"
+#include "generated/ops/as_strided.h"
 #include "generated/ops/cat.h"
 #include "generated/ops/clone.h"
 #include "generated/ops/constant_pad_nd.h"
@@ -130,6 +131,22 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
 const Tensor& take_along_dim_out(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim, const Tensor& out) {
   const Along a = along_dim(self, indices, dim);
   return at::gather_out(out, a.self, a.dim, a.indices);
+}
+
+const Tensor& fill_diagonal_(const Tensor& self, const Scalar& value, bool wrap) {
+  TN_CHECK(self.dim() >= 2, "dimensions must larger than 1");
+  const int64_t height = self->size(0), width = self->size(1);
+  int64_t length = std::min(height, width), step = 0;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    TN_CHECK(self.dim() == 2 || self->size(d) == height, "all dimensions of input must be of equal length");
+    step += self->stride(d);
+  }
+  at::fill_(at::as_strided(self, {length}, {step}, self.storage_offset()), value);
+  // A tall matrix starts another diagonal below an empty row.
+  if (!wrap || self.dim() != 2 || height <= width + 1) return self;
+  const int64_t more = (self.numel() + width) / (width + 1) - length;
+  at::fill_(at::as_strided(self, {more}, {step}, self.storage_offset() + self->stride(0) * (width + 1)), value);
+  return self;
 }
 
 Tensor one_hot(const Tensor& self, int64_t num_classes) {

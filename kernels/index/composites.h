@@ -20,6 +20,7 @@ Tensor masked_select_backward(const Tensor& grad, const Tensor& input, const Ten
 Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim);
 const Tensor& take_along_dim_out(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim, const Tensor& out);
 std::vector<Tensor> nonzero_numpy(const Tensor& self);
+const Tensor& fill_diagonal_(const Tensor& self, const Scalar& value, bool wrap);
 Tensor one_hot(const Tensor& self, int64_t num_classes);
 
 Tensor gather_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad);
