@@ -1,4 +1,5 @@
-// What optimisers ask before they call operators over lists: parameters and their state, grouped by device and dtype.
+// What optimisers ask before they call operators over lists: parameters and their state, grouped by device
+// and dtype.
 #include <algorithm>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct Group {
 
 bool is_step_dtype(ScalarType t) { return t == ScalarType::Float || t == ScalarType::Double; }
 
-// `step` may be a float on the CPU whatever the parameter is; everything else goes with the first list's tensor.
+// `step` may be a float on the CPU whatever the parameter is; everything else goes with the first list's
+// tensor.
 bool fits(const Group& group, const Tensor& t) {
   if (t.device() == group.device) return t.dtype() == group.dtype || is_step_dtype(t.dtype());
   return t.is_cpu() && is_step_dtype(t.dtype());
@@ -27,7 +29,8 @@ bool fits(const Group& group, const Tensor& t) {
 
 PyRef as_list(PyObject* object, const char* what) {
   if (!PyList_Check(object) && !PyTuple_Check(object))
-    raise(PyExc_TypeError, "_group_tensors_by_device_and_dtype(): expected %s, got %s", what, Py_TYPE(object)->tp_name);
+    raise(PyExc_TypeError, "_group_tensors_by_device_and_dtype(): expected %s, got %s", what,
+          Py_TYPE(object)->tp_name);
   return PyRef::check(PySequence_Fast(object, ""));
 }
 
@@ -35,7 +38,8 @@ Group& group_of(std::vector<Group>& groups, const Tensor& t, Py_ssize_t num_list
   for (Group& g : groups)
     if (g.device == t.device() && g.dtype == t.dtype()) return g;
   Group g{t.device(), t.dtype(), PyRef::check(PyList_New(num_lists)), PyRef::check(PyList_New(0))};
-  for (Py_ssize_t k = 0; k < num_lists; ++k) PyList_SET_ITEM(g.lists.get(), k, PyRef::check(PyList_New(0)).release());
+  for (Py_ssize_t k = 0; k < num_lists; ++k)
+    PyList_SET_ITEM(g.lists.get(), k, PyRef::check(PyList_New(0)).release());
   groups.push_back(std::move(g));
   return groups.back();
 }
@@ -60,30 +64,38 @@ PyObject* group_tensors(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"tensorlistlist", "with_indices", nullptr};
     PyObject* nested;
     int with_indices = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:_group_tensors_by_device_and_dtype", const_cast<char**>(names), &nested, &with_indices))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:_group_tensors_by_device_and_dtype",
+                                     const_cast<char**>(names), &nested, &with_indices))
       throw PythonError();
     const PyRef outer = as_list(nested, "a list of lists of tensors");
     const Py_ssize_t num_lists = PySequence_Fast_GET_SIZE(outer.get());
     TN_CHECK(num_lists > 0, "_group_tensors_by_device_and_dtype(): expected at least one list of tensors");
     std::vector<PyRef> lists;
-    for (Py_ssize_t k = 0; k < num_lists; ++k) lists.push_back(as_list(PySequence_Fast_GET_ITEM(outer.get(), k), "a list of tensors"));
+    for (Py_ssize_t k = 0; k < num_lists; ++k)
+      lists.push_back(as_list(PySequence_Fast_GET_ITEM(outer.get(), k), "a list of tensors"));
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(lists[0].get());
     for (const PyRef& list : lists) {
       const Py_ssize_t size = PySequence_Fast_GET_SIZE(list.get());
-      TN_CHECK(size == count || size == 0, "_group_tensors_by_device_and_dtype(): expected lists of ", count, " tensors or none, got ", size);
+      TN_CHECK(size == count || size == 0, "_group_tensors_by_device_and_dtype(): expected lists of ", count,
+               " tensors or none, got ", size);
     }
     std::vector<Group> groups;
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* const first = PySequence_Fast_GET_ITEM(lists[0].get(), i);
-      if (!is_tensor(first)) raise(PyExc_TypeError, "_group_tensors_by_device_and_dtype(): expected a Tensor, got %s", Py_TYPE(first)->tp_name);
+      if (!is_tensor(first))
+        raise(PyExc_TypeError, "_group_tensors_by_device_and_dtype(): expected a Tensor, got %s",
+              Py_TYPE(first)->tp_name);
       Group& group = group_of(groups, tensor_of(first), num_lists);
       for (size_t k = 0; k < lists.size(); ++k) {
         if (PySequence_Fast_GET_SIZE(lists[k].get()) == 0) continue;
         PyObject* const item = PySequence_Fast_GET_ITEM(lists[k].get(), i);
         if (item != Py_None) {
-          if (!is_tensor(item)) raise(PyExc_TypeError, "_group_tensors_by_device_and_dtype(): expected a Tensor, got %s", Py_TYPE(item)->tp_name);
+          if (!is_tensor(item))
+            raise(PyExc_TypeError, "_group_tensors_by_device_and_dtype(): expected a Tensor, got %s",
+                  Py_TYPE(item)->tp_name);
           TN_CHECK(fits(group, tensor_of(item)),
-                   "Tensors of the same index must be on the same device and the same dtype except `step` tensors that can be CPU and float32/64 "
+                   "Tensors of the same index must be on the same device and the same dtype except `step` "
+                   "tensors that can be CPU and float32/64 "
                    "notwithstanding");
         }
         append(PyList_GET_ITEM(group.lists.get(), static_cast<Py_ssize_t>(k)), item);
@@ -94,7 +106,8 @@ PyObject* group_tensors(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyMethodDef functions[] = {{"_group_tensors_by_device_and_dtype", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(group_tensors)),
+PyMethodDef functions[] = {{"_group_tensors_by_device_and_dtype",
+                            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(group_tensors)),
                             METH_VARARGS | METH_KEYWORDS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -10,14 +10,16 @@
 namespace tn {
 
 // Order and defaults as in bindings/grad_mode.cpp's devices.
-constinit thread_local AutocastState autocast_state{{ScalarType::BFloat16, ScalarType::Half, ScalarType::Half, ScalarType::BFloat16, ScalarType::Half,
-                                                     ScalarType::Half, ScalarType::BFloat16, ScalarType::BFloat16, ScalarType::Half, ScalarType::Half},
-                                                    false,
-                                                    0};
+constinit thread_local AutocastState autocast_state{
+    {ScalarType::BFloat16, ScalarType::Half, ScalarType::Half, ScalarType::BFloat16, ScalarType::Half,
+     ScalarType::Half, ScalarType::BFloat16, ScalarType::BFloat16, ScalarType::Half, ScalarType::Half},
+    false,
+    0};
 
 namespace {
 
-// Casts of float leaves, so that a parameter used twice is cast once. The leaf is kept: its address is the key.
+// Casts of float leaves, so that a parameter used twice is cast once. The leaf is kept: its address is the
+// key.
 struct CastCache {
   struct Entry {
     Tensor leaf, cast;
@@ -30,16 +32,18 @@ CastCache& cache() {
   return *one;
 }
 
-bool eligible(const Tensor& t) { return t.defined() && t.is_cpu() && t.is_floating_point() && t.dtype() != ScalarType::Double; }
+bool eligible(const Tensor& t) {
+  return t.defined() && t.is_cpu() && t.is_floating_point() && t.dtype() != ScalarType::Double;
+}
 
 Tensor cast_now(const Tensor& t, ScalarType dtype) {
-  return door::Call<Tensor(const Tensor&, ScalarType, bool, bool, std::optional<MemoryFormat>)>::call(op_rows[kOp_to_dtype], t, dtype, false, false,
-                                                                                                     std::nullopt);
+  return door::Call<Tensor(const Tensor&, ScalarType, bool, bool, std::optional<MemoryFormat>)>::call(
+      op_rows[kOp_to_dtype], t, dtype, false, false, std::nullopt);
 }
 
 Tensor cast_cached(const Tensor& t, ScalarType dtype) {
-  const bool keep = !autocast_state.cache_off && dtype == autocast_state.dtypes[kAutocastCpu] && t.dtype() == ScalarType::Float &&
-                    t.requires_grad() && is_leaf(t) && !is_view(t);
+  const bool keep = !autocast_state.cache_off && dtype == autocast_state.dtypes[kAutocastCpu] &&
+                    t.dtype() == ScalarType::Float && t.requires_grad() && is_leaf(t) && !is_view(t);
   if (!keep) return cast_now(t, dtype);
   CastCache& c = cache();
   {
@@ -65,7 +69,8 @@ class CastArguments {
         a = Arg::of(owned_.emplace_back(cast_cached(t, dtype)));
       } else if (a.tag == Tag::TensorList) {
         std::vector<Tensor>& list = lists_.emplace_back();
-        for (const Tensor& t : a.tensors()) list.push_back(eligible(t) && t.dtype() != dtype ? cast_cached(t, dtype) : t);
+        for (const Tensor& t : a.tensors())
+          list.push_back(eligible(t) && t.dtype() != dtype ? cast_cached(t, dtype) : t);
         a = Arg::of(TensorList(list));
       }
     }
@@ -83,11 +88,14 @@ ScalarType widest(std::span<const Arg> args) {
   const ScalarType lower = found;
   const auto see = [&](const Tensor& t) {
     if (!eligible(t)) return;
-    if (found == ScalarType::Float || t.dtype() == ScalarType::Float) found = ScalarType::Float;
-    else TN_CHECK(t.dtype() == lower, "Unexpected floating ScalarType in at::autocast::prioritize");
+    if (found == ScalarType::Float || t.dtype() == ScalarType::Float)
+      found = ScalarType::Float;
+    else
+      TN_CHECK(t.dtype() == lower, "Unexpected floating ScalarType in at::autocast::prioritize");
   };
   for (const Arg& a : args) {
-    if (a.tag == Tag::Tensor) see(a.tensor());
+    if (a.tag == Tag::Tensor)
+      see(a.tensor());
     else if (a.tag == Tag::TensorList)
       for (const Tensor& t : a.tensors()) see(t);
   }
@@ -104,7 +112,8 @@ class AutocastKernel final : public BoxedKernel {
                                                                        : widest(args);
     const CastArguments cast(args, dtype);
     const KeySet below = KeySet(KeySet::below(DispatchKey::AutocastCPU).raw() | KeySet::kNeedsGrad);
-    door::redispatch_boxed(op, KeySet(door::effective(op, door::keys_of(cast.get()))) & below, cast.get(), out);
+    door::redispatch_boxed(op, KeySet(door::effective(op, door::keys_of(cast.get()))) & below, cast.get(),
+                           out);
   }
 
  private:
@@ -114,11 +123,13 @@ class AutocastKernel final : public BoxedKernel {
 }  // namespace
 
 void init_autocast() {
-  const Ref<BoxedKernel> kernels[] = {Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::LowerPrecision)),
-                                      Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::Fp32)),
-                                      Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::Promote))};
+  const Ref<BoxedKernel> kernels[] = {
+      Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::LowerPrecision)),
+      Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::Fp32)),
+      Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::Promote))};
   for (const AutocastRow* r = autocast_rows; r->op != AutocastRow::kEnd; ++r)
-    register_kernel(op_rows[r->op], {.key = DispatchKey::AutocastCPU, .boxed = kernels[static_cast<size_t>(r->policy)]});
+    register_kernel(op_rows[r->op],
+                    {.key = DispatchKey::AutocastCPU, .boxed = kernels[static_cast<size_t>(r->policy)]});
 }
 
 void clear_autocast_cache() {

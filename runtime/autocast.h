@@ -1,4 +1,5 @@
-// Autocast on the CPU: kernels at its key cast an operator's inputs by the operator's policy, then go on below.
+// Autocast on the CPU: kernels at its key cast an operator's inputs by the operator's policy, then go on
+// below.
 #pragma once
 #include "runtime/door.h"
 #include "runtime/dtype.h"

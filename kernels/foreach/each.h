@@ -1,4 +1,5 @@
-// What the operators over lists repeat: element operators and their rows, by the names that foreach.yaml uses.
+// What the operators over lists repeat: element operators and their rows, by the names that foreach.yaml
+// uses.
 #pragma once
 #include "generated/slots/binary.h"
 #include "generated/slots/special.h"
@@ -23,7 +24,8 @@ inline constexpr Each kAddcdiv{kOp_addcdiv, kOp_addcdiv_, 3, &slots::addcdiv, 3}
 inline constexpr Each kLerp{kOp_lerp_Tensor, kOp_lerp__Tensor, 3, &slots::lerp_Tensor, 3};
 inline constexpr Each kLerpNumber{kOp_lerp_Scalar, kOp_lerp__Scalar, 2, &slots::lerp_Scalar, 2};
 inline constexpr Each kPow{kOp_pow_Tensor_Tensor, kOp_pow__Tensor, 2, &slots::pow_Tensor_Tensor, 2};
-inline constexpr Each kPowNumber{kOp_pow_Tensor_Scalar, kOp_pow__Scalar, 1, nullptr, 1};  // exponents with ways of their own
+inline constexpr Each kPowNumber{kOp_pow_Tensor_Scalar, kOp_pow__Scalar, 1, nullptr,
+                                 1};  // exponents with ways of their own
 
 // One argument.
 inline constexpr Each kAbs{kOp_abs, kOp_abs_, 1, &slots::abs, 1};

@@ -1,4 +1,5 @@
-// Operators over lists of tensors: the element's operator once for each element, its rows in one loop over all of them.
+// Operators over lists of tensors: the element's operator once for each element, its rows in one loop over
+// all of them.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -13,20 +14,20 @@ namespace tn::foreach {
 
 // The operator that an operator over lists repeats.
 struct Each {
-  size_t functional;           // OpId
-  size_t inplace;              // OpId
-  int8_t tensors;              // its leading arguments that are tensors; numbers are what follows
-  const PointwiseSlot* slot;   // its rows; null where each element takes the operator's own way
-  int8_t inputs;               // the slot's inputs: `tensors`, or more where the slot reads a number as a row
+  size_t functional;          // OpId
+  size_t inplace;             // OpId
+  int8_t tensors;             // its leading arguments that are tensors; numbers are what follows
+  const PointwiseSlot* slot;  // its rows; null where each element takes the operator's own way
+  int8_t inputs;              // the slot's inputs: `tensors`, or more where the slot reads a number as a row
 };
 
 // One argument of the operator over lists: a list, or the same tensor or number for each element.
 class Over {
  public:
-  Over(TensorList list) : kind_(kList), list_(list) {}                  // NOLINT: arguments of map and map_
-  Over(const Tensor& one) : kind_(kTensor), tensor_(&one) {}            // NOLINT
-  Over(const Scalar& one) : kind_(kNumber), number_(&one) {}            // NOLINT
-  Over(ArrayRef<Scalar> list) : kind_(kNumbers), numbers_(list) {}      // NOLINT
+  Over(TensorList list) : kind_(kList), list_(list) {}              // NOLINT: arguments of map and map_
+  Over(const Tensor& one) : kind_(kTensor), tensor_(&one) {}        // NOLINT
+  Over(const Scalar& one) : kind_(kNumber), number_(&one) {}        // NOLINT
+  Over(ArrayRef<Scalar> list) : kind_(kNumbers), numbers_(list) {}  // NOLINT
   Over(const std::vector<Scalar>& list) : kind_(kNumbers), numbers_(list) {}  // NOLINT
 
   bool is_list() const { return kind_ == kList; }

@@ -1,5 +1,6 @@
-// The loop over lists. Where every element is a plain float tensor, the rows of all elements make one stretch of work that is
-// split between threads; otherwise each element's operator is called, as upstream's slow path does.
+// The loop over lists. Where every element is a plain float tensor, the rows of all elements make one stretch
+// of work that is split between threads; otherwise each element's operator is called, as upstream's slow path
+// does.
 #include <algorithm>
 #include <cstring>
 
@@ -30,12 +31,15 @@ struct Item {
 // Only these keys: nothing that a subclass, a mode, a transform, a lazy view or a gradient would want to see.
 bool plain(const Tensor& t) {
   constexpr uint64_t kOrdinary = KeySet(DispatchKey::CPU).raw() | KeySet(DispatchKey::AutogradCPU).raw() |
-                                 KeySet(DispatchKey::ADInplaceOrView).raw() | KeySet(DispatchKey::AutocastCPU).raw();
+                                 KeySet(DispatchKey::ADInplaceOrView).raw() |
+                                 KeySet(DispatchKey::AutocastCPU).raw();
   const uint64_t graph = grad_mode() ? 0 : KeySet::kNeedsGrad;
   return (t->keys().raw() & ~(kOrdinary | graph)) == 0 && t.is_cpu() && t.layout() == Layout::Strided;
 }
 
-bool same_geometry(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && a.strides() == b.strides(); }
+bool same_geometry(const Tensor& a, const Tensor& b) {
+  return a.sizes() == b.sizes() && a.strides() == b.strides();
+}
 
 bool place_number(const Scalar& number, ScalarType dtype, double* to) {
   if (number.is_complex()) return false;
@@ -44,11 +48,13 @@ bool place_number(const Scalar& number, ScalarType dtype, double* to) {
 }
 bool place_number(const Tensor& number, ScalarType dtype, double* to) {
   if (number.dim() != 0 || !plain(number) || number.is_complex()) return false;
-  convert_row(number.dtype(), static_cast<const char*>(number.data_ptr()), 0, dtype, reinterpret_cast<char*>(to), 0, 1);
+  convert_row(number.dtype(), static_cast<const char*>(number.data_ptr()), 0, dtype,
+              reinterpret_cast<char*>(to), 0, 1);
   return true;
 }
 
-// Reads element `i` of the arguments into an item without its result; false if it needs the operator's own way.
+// Reads element `i` of the arguments into an item without its result; false if it needs the operator's own
+// way.
 bool describe(const Each& each, const Over* args, size_t num_args, size_t i, Item& item) {
   const Tensor& self = args[0].tensor(i);
   if (!plain(self) || !self.is_floating_point() || !self->is_non_overlapping_and_dense()) return false;
@@ -97,7 +103,8 @@ bool ordered(const std::vector<Item>& items) {
   std::vector<Range> written;
   written.reserve(items.size());
   for (size_t i = 0; i < items.size(); ++i)
-    if (items[i].n > 0) written.push_back({items[i].data[0], items[i].data[0] + items[i].n * items[i].strides[0], i});
+    if (items[i].n > 0)
+      written.push_back({items[i].data[0], items[i].data[0] + items[i].n * items[i].strides[0], i});
   std::sort(written.begin(), written.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   for (size_t k = 1; k < written.size(); ++k)
     if (written[k].begin < written[k - 1].end) return true;
@@ -106,7 +113,8 @@ bool ordered(const std::vector<Item>& items) {
       if (items[i].strides[k] == 0 || items[i].data[k] == items[i].data[0] || items[i].n == 0) continue;
       const char* const begin = items[i].data[k];
       const char* const end = begin + items[i].n * items[i].strides[k];
-      auto after = std::lower_bound(written.begin(), written.end(), end, [](const Range& r, const char* p) { return r.begin < p; });
+      auto after = std::lower_bound(written.begin(), written.end(), end,
+                                    [](const Range& r, const char* p) { return r.begin < p; });
       if (after != written.begin() && std::prev(after)->end > begin) return true;
     }
   }
@@ -117,7 +125,8 @@ void run(const PointwiseSlot& slot, const std::vector<Item>& items, bool inplace
   int64_t total = 0;
   for (const Item& item : items) total += item.n;
   const bool in_order = inplace && total * slot.cost > TensorIterator::kGrain && ordered(items);
-  stretch(items, slot.cost, in_order, [&](const Item& item, int64_t begin, int64_t end) { run_item(slot, item, begin, end); });
+  stretch(items, slot.cost, in_order,
+          [&](const Item& item, int64_t begin, int64_t end) { run_item(slot, item, begin, end); });
 }
 
 // An item points into itself, so items stay where they were described.
@@ -150,7 +159,8 @@ Value call_each(size_t op, const Each& each, const Over* args, size_t num_args, 
   Value out;
   // An element's operator may have further arguments, each of which defaults to None.
   const size_t wanted = op_infos[op].num_args;
-  TN_CHECK(num_args <= wanted && wanted <= kMaxArguments, op_infos[op].name, ": expected at most ", kMaxArguments, " arguments, got ", wanted);
+  TN_CHECK(num_args <= wanted && wanted <= kMaxArguments, op_infos[op].name, ": expected at most ",
+           kMaxArguments, " arguments, got ", wanted);
   door::call_boxed(op_rows[op], {packed, wanted}, &out);
   return out;
 }
@@ -164,12 +174,14 @@ void check_lists(Arguments args) {
     if (&arg == &first) continue;
     if (arg.is_list()) TN_CHECK(arg.size() > 0, "Tensor list must have at least one tensor.");
     if (arg.is_list())
-      TN_CHECK(arg.size() == first.size(), "Tensor lists must have the same number of tensors, got ", first.size(), " and ", arg.size());
+      TN_CHECK(arg.size() == first.size(), "Tensor lists must have the same number of tensors, got ",
+               first.size(), " and ", arg.size());
     else if (arg.is_numbers())
       TN_CHECK(arg.size() == first.size(), "Tensor list must have same number of elements as scalar list.");
     else if (arg.is_tensor())
-      TN_CHECK(arg.tensor(0).dim() == 0 && arg.tensor(0).numel() == 1, "scalar tensor expected to be 0 dim but it has ", arg.tensor(0).dim(),
-               " dimensions and ", arg.tensor(0).numel(), " elements.");
+      TN_CHECK(arg.tensor(0).dim() == 0 && arg.tensor(0).numel() == 1,
+               "scalar tensor expected to be 0 dim but it has ", arg.tensor(0).dim(), " dimensions and ",
+               arg.tensor(0).numel(), " elements.");
   }
 }
 
@@ -187,7 +199,8 @@ std::vector<Tensor> map(const Each& each, Arguments args) {
     run(*each.slot, items, false);
     return results;
   }
-  for (size_t i = 0; i < self.size(); ++i) results.push_back(call_each(each.functional, each, args.begin(), args.size(), i).take_tensor());
+  for (size_t i = 0; i < self.size(); ++i)
+    results.push_back(call_each(each.functional, each, args.begin(), args.size(), i).take_tensor());
   return results;
 }
 

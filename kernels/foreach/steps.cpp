@@ -1,4 +1,5 @@
-// The arithmetic of the fused optimiser steps, in vectors. The order of operations is that of upstream's single-tensor steps.
+// The arithmetic of the fused optimiser steps, in vectors. The order of operations is that of upstream's
+// single-tensor steps.
 #include "kernels/foreach/steps.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -28,7 +29,8 @@ HWY_INLINE V Gradient(D d, V grad, V param, const StepConstants& c, const Store&
 template <class D, class V>
 HWY_INLINE V Toward(D d, V a, V b, double weight) {
   const V diff = hn::Sub(b, a);
-  return weight < 0.5 ? hn::Add(a, hn::Mul(SetNumber(d, weight), diff)) : hn::Sub(b, hn::Mul(diff, SetNumber(d, 1 - weight)));
+  return weight < 0.5 ? hn::Add(a, hn::Mul(SetNumber(d, weight), diff))
+                      : hn::Sub(b, hn::Mul(diff, SetNumber(d, 1 - weight)));
 }
 
 template <bool kMax>
@@ -40,7 +42,8 @@ struct Adam {
     const auto grad = Gradient(d, load(1), param, c, store);
     if (c.shrink != 1) param = hn::Mul(param, SetNumber(d, c.shrink));
     const auto mean = Toward(d, load(2), grad, 1 - c.beta1);
-    auto square = hn::Add(hn::Mul(load(3), SetNumber(d, c.beta2)), hn::Mul(hn::Mul(grad, grad), SetNumber(d, 1 - c.beta2)));
+    auto square = hn::Add(hn::Mul(load(3), SetNumber(d, c.beta2)),
+                          hn::Mul(hn::Mul(grad, grad), SetNumber(d, 1 - c.beta2)));
     store(2, mean);
     store(3, square);
     if constexpr (kMax) {
@@ -49,7 +52,8 @@ struct Adam {
       square = hn::IfThenElse(hn::Gt(before, square), before, square);
       store(4, square);
     }
-    const auto denominator = hn::Add(hn::Div(hn::Sqrt(square), SetNumber(d, c.root_correction)), SetNumber(d, c.eps));
+    const auto denominator =
+        hn::Add(hn::Div(hn::Sqrt(square), SetNumber(d, c.root_correction)), SetNumber(d, c.eps));
     store(0, hn::Sub(param, hn::Div(hn::Mul(SetNumber(d, c.lr), mean), denominator)));
     return false;
   }
@@ -64,7 +68,8 @@ struct Sgd {
     auto grad = Gradient(d, load(1), param, c, store);
     if constexpr (kMomentum) {
       auto buffer = grad;
-      if (!c.first) buffer = hn::Add(hn::Mul(load(2), SetNumber(d, c.beta1)), hn::Mul(grad, SetNumber(d, c.beta2)));
+      if (!c.first)
+        buffer = hn::Add(hn::Mul(load(2), SetNumber(d, c.beta1)), hn::Mul(grad, SetNumber(d, c.beta2)));
       store(2, buffer);
       grad = c.nesterov ? hn::Add(grad, hn::Mul(buffer, SetNumber(d, c.beta1))) : buffer;
     }
@@ -108,13 +113,15 @@ bool RunStep(T* const* arrays, size_t n, const StepConstants& c) {
   bool found = false;
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    found |= op(d, c, [&](int k) HWY_ATTR { return hn::LoadU(d, arrays[k] + i); },
-                [&](int k, auto v) HWY_ATTR { hn::StoreU(v, d, arrays[k] + i); });
+    found |= op(
+        d, c, [&](int k) HWY_ATTR { return hn::LoadU(d, arrays[k] + i); },
+        [&](int k, auto v) HWY_ATTR { hn::StoreU(v, d, arrays[k] + i); });
   }
   if (i < n) {
     const size_t rest = n - i;
-    found |= op(d, c, [&](int k) HWY_ATTR { return LoadUpTo(d, arrays[k] + i, rest); },
-                [&](int k, auto v) HWY_ATTR { StoreUpTo(v, d, arrays[k] + i, rest); });
+    found |= op(
+        d, c, [&](int k) HWY_ATTR { return LoadUpTo(d, arrays[k] + i, rest); },
+        [&](int k, auto v) HWY_ATTR { StoreUpTo(v, d, arrays[k] + i, rest); });
   }
   return found;
 }
@@ -137,7 +144,9 @@ HWY_AFTER_NAMESPACE();
 namespace tn {
 HWY_EXPORT(Steps);
 
-const foreach::StepBodies& foreach::step_bodies(StepIndex index) { return HWY_DYNAMIC_DISPATCH(Steps)()[index]; }
+const foreach::StepBodies& foreach::step_bodies(StepIndex index) {
+  return HWY_DYNAMIC_DISPATCH(Steps)()[index];
+}
 
 }  // namespace tn
 #endif

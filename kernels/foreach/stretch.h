@@ -9,8 +9,8 @@
 
 namespace tn::foreach {
 
-// Calls f(item, begin, end) over all items' elements [0, item.n), each element once. `cost` is in units of an addition.
-// In the items' order on one thread where `in_order`, or where the work is small.
+// Calls f(item, begin, end) over all items' elements [0, item.n), each element once. `cost` is in units of an
+// addition. In the items' order on one thread where `in_order`, or where the work is small.
 template <class Item, class F>
 void stretch(const std::vector<Item>& items, int64_t cost, bool in_order, F&& f) {
   int64_t total = 0;

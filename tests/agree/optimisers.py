@@ -13,7 +13,7 @@ import io
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +91,14 @@ def answers(dtype: torch.dtype) -> dict[str, dict[str, list[float]]]:
 
 
 def record(wide: Path, narrow: Path) -> str:
-    """One line a configuration: the wide answer, and each form's in float32, rounded to what a float32 holds."""
+    """One line a configuration: upstream's answer in float64, and its single-tensor form's in float32."""
     wides, narrows = json.loads(wide.read_text()), json.loads(narrow.read_text())
-    shorten: Callable[[list[float]], list[float]] = lambda xs: [float(f"{x:.12g}") for x in xs]
     lines = []
     for name, forms in narrows.items():
-        row = {"wide": shorten(wides[name]["single"])} | {form: [float(f"{x:.9g}") for x in xs] for form, xs in forms.items()}
+        row = {
+            "wide": [float(f"{x:.12g}") for x in wides[name]["single"]],
+            "narrow": [float(f"{x:.9g}") for x in forms["single"]],
+        }
         lines.append(f" {json.dumps(name)}: {json.dumps(row)}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
