@@ -29,17 +29,16 @@ Tensor embedding_dense_backward(const Tensor& grad_output, const Tensor& indices
   }
   const ScalarType dtype = out.dtype();
   if (is_floating(dtype) && !is_float8(dtype)) {
-    const auto item = static_cast<int64_t>(out.itemsize());
+    std::vector<double> scales;
+    if (scale_grad_by_freq) {
+      scales.resize(at.size(), 1);
+      for (size_t k = 0; k < at.size(); ++k)
+        if (at[k] >= 0 && at[k] < num_weights) scales[k] = 1.0 / static_cast<double>(counts[static_cast<size_t>(at[k])]);
+    }
+    const auto n = static_cast<int64_t>(at.size());
+    const index::RowScatter rows{grad->raw_data(), out->raw_data(), width, at.data(), nullptr, scales.empty() ? nullptr : scales.data(), n, padding_idx, num_weights};
     // Strips of columns: each thread sees all positions in their order and no other's elements.
-    parallel_for(0, width, std::max<int64_t>(64, 65536 / std::max<int64_t>(1, static_cast<int64_t>(at.size()))), [&](int64_t begin, int64_t end) {
-      for (size_t k = 0; k < at.size(); ++k) {
-        const int64_t i = at[k];
-        if (i == padding_idx || i < 0 || i >= num_weights) continue;
-        const double scale = scale_grad_by_freq ? 1.0 / static_cast<double>(counts[static_cast<size_t>(i)]) : 1;
-        index::add_row(dtype, static_cast<const char*>(grad->raw_data()) + (static_cast<int64_t>(k) * width + begin) * item, scale,
-                       static_cast<char*>(out->raw_data()) + (i * width + begin) * item, end - begin);
-      }
-    });
+    parallel_for(0, width, std::max<int64_t>(256, 65536 / n), [&](int64_t begin, int64_t end) { index::scatter_rows(dtype, rows, begin, end); });
     return out;
   }
   index::with_number("embedding_backward", dtype, [&]<class T>() {

@@ -79,37 +79,37 @@ Four forward(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
   // Upstream's quick ways need no map from positions to bags, and give none.
   const bool quick = mode == kSum && padding < 0 && dtype != ScalarType::Double && weight->stride(1) == 1;
   const Tensor bag_of = empty({quick ? 0 : n}, ScalarType::Long);
-  const auto item = static_cast<int64_t>(item_size(dtype)), wide = static_cast<int64_t>(dtype == ScalarType::Double ? sizeof(double) : sizeof(float));
+  const auto item = static_cast<int64_t>(item_size(dtype));
   const int64_t average = std::max<int64_t>(1, n / std::max<int64_t>(b.count, 1));
   parallel_for(0, b.count, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, average * width)), [&](int64_t begin, int64_t end) {
-    std::vector<double> sum(static_cast<size_t>(width));  // room for either width
     for (int64_t bag = begin; bag < end; ++bag) {
       char* const to = static_cast<char*>(out->raw_data()) + bag * width * item;
-      int64_t* const where = mode == kMax ? largest.data<int64_t>() + bag * width : nullptr;
-      std::memset(sum.data(), 0, static_cast<size_t>(width * wide));
-      int64_t used = 0;
-      for (int64_t k = b.begin(bag); k < b.end(bag); ++k) {
-        if (!quick) bag_of.data<int64_t>()[k] = bag;
-        const int64_t i = b.at[static_cast<size_t>(k)];
-        if (i == padding) continue;
-        const char* const row = static_cast<const char*>(table->raw_data()) + i * width * item;
-        if (mode != kMax) {
-          add_row_wide(dtype, row, scales.defined() ? scales.data<double>()[k] : 1, sum.data(), width);
-        } else if (used == 0) {
-          std::memcpy(to, row, static_cast<size_t>(width * item));
-          std::fill(where, where + width, i);
-        } else {
-          max_row(dtype, row, i, to, where, width);
-        }
-        ++used;
-      }
-      if (mode != kMax) {
-        store_row(dtype, sum.data(), mode == kMean && used > 0 ? 1.0 / static_cast<double>(used) : 1, to, width);
-      } else if (used == 0) {
-        std::memset(to, 0, static_cast<size_t>(width * item));
-        std::fill(where, where + width, 0);
-      }
+      const int64_t* const at = b.at.data() + b.begin(bag);
+      const int64_t count = b.end(bag) - b.begin(bag), used = count - (padding < 0 ? 0 : std::count(at, at + count, padding));
+      if (!quick) std::fill_n(bag_of.data<int64_t>() + b.begin(bag), count, bag);
       bag_size.data<int64_t>()[bag] = used;
+      if (mode != kMax) {
+        sum_rows(dtype, {table->raw_data(), width, at, scales.defined() ? scales.data<double>() + b.begin(bag) : nullptr, count, padding, n - b.begin(bag)},
+                 mode == kMean && used > 0 ? 1.0 / static_cast<double>(used) : 1, to);
+        continue;
+      }
+      int64_t* const where = largest.data<int64_t>() + bag * width;
+      if (used == 0) {
+        std::memset(to, 0, static_cast<size_t>(width * item));
+        std::fill_n(where, width, 0);
+      }
+      bool first = true;
+      for (int64_t k = 0; k < count; ++k) {
+        if (at[k] == padding) continue;
+        const char* const row = static_cast<const char*>(table->raw_data()) + at[k] * width * item;
+        if (first) {
+          std::memcpy(to, row, static_cast<size_t>(width * item));
+          std::fill_n(where, width, at[k]);
+        } else {
+          max_row(dtype, row, at[k], to, where, width);
+        }
+        first = false;
+      }
     }
   });
   // Positions behind the last bag belong to none; upstream counts them on.
@@ -169,7 +169,6 @@ Tensor _embedding_bag_dense_backward(const Tensor& grad_, const Tensor& indices_
   const Tensor out = empty(IntView(sizes, 2), dtype);
   zero(out);
   if (out.numel() == 0 || grad.numel() == 0) return out;
-  const auto item = static_cast<int64_t>(item_size(dtype));
   const std::vector<int64_t> at = positions(indices_), bags = positions(offset2bag), used = positions(bag_size);
   if (mode == kMax) {
     const std::vector<int64_t> where = positions(maximum_indices);
@@ -191,19 +190,21 @@ Tensor _embedding_bag_dense_backward(const Tensor& grad_, const Tensor& indices_
     TN_CHECK(i >= 0 && i < num_weights, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be ", i);
     if (scale_grad_by_freq) ++counts[static_cast<size_t>(i)];
   }
-  const Tensor factors = per_sample_weights ? cast(contiguous(*per_sample_weights), ScalarType::Double) : Tensor();
-  // Strips of columns: each thread sees all positions in their order and no other's elements.
-  parallel_for(0, width, std::max<int64_t>(64, 65536 / std::max<int64_t>(1, static_cast<int64_t>(at.size()))), [&](int64_t begin, int64_t end) {
+  std::vector<double> scales;
+  if (per_sample_weights || scale_grad_by_freq || mode == kMean) {
+    const Tensor factors = per_sample_weights ? cast(contiguous(*per_sample_weights), ScalarType::Double) : Tensor();
+    scales.resize(at.size());
     for (size_t k = 0; k < at.size(); ++k) {
-      const int64_t i = at[k], bag = bags[k];
-      if (i == padding_idx || bag >= grad->size(0)) continue;
-      double scale = factors.defined() ? factors.data<double>()[k] : 1;
-      if (scale_grad_by_freq) scale /= static_cast<double>(counts[static_cast<size_t>(i)]);
-      if (mode == kMean) scale /= static_cast<double>(used[static_cast<size_t>(bag)]);
-      add_row(dtype, static_cast<const char*>(grad->raw_data()) + (bag * width + begin) * item, scale,
-              static_cast<char*>(out->raw_data()) + (i * width + begin) * item, end - begin);
+      scales[k] = factors.defined() ? factors.data<double>()[k] : 1;
+      if (scale_grad_by_freq) scales[k] /= static_cast<double>(counts[static_cast<size_t>(at[k])]);
+      if (mode == kMean && bags[k] < grad->size(0)) scales[k] /= static_cast<double>(used[static_cast<size_t>(bags[k])]);
     }
-  });
+  }
+  // Positions behind the last bag belong to none.
+  const auto n = static_cast<int64_t>(std::lower_bound(bags.begin(), bags.end(), grad->size(0)) - bags.begin());
+  const RowScatter rows{grad->raw_data(), out->raw_data(), width, at.data(), bags.data(), scales.empty() ? nullptr : scales.data(), n, padding_idx, num_weights};
+  // Strips of columns: each thread sees all positions in their order and no other's elements.
+  parallel_for(0, width, std::max<int64_t>(256, 65536 / std::max<int64_t>(1, n)), [&](int64_t begin, int64_t end) { scatter_rows(dtype, rows, begin, end); });
   return out;
 }
 

@@ -3,6 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/index/embedding_rows.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/cache_control.h"
 #include "kernels/common/hwy-compat-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,26 +25,65 @@ HWY_INLINE void MapRow(int64_t n, Out* out, const F& f) {
     StoreAsUpTo(f([&](const auto* p) HWY_ATTR { return LoadAsUpTo(d, p + i, rest); }), d, out + i, rest);
   }
 }
-template <class S, class Sum>
-void AddRow(const void* row, double scale, void* sum, int64_t n) {
+inline constexpr int64_t kAhead = 16;
+template <class S>
+void SumRows(const index::RowSum& rows, double factor, void* to) {
   using T = RowType<S>;
   const hn::ScalableTag<T> d;
-  const S* const x = static_cast<const S*>(row);
-  Sum* const to = static_cast<Sum*>(sum);
-  if (scale == 1) {
-    MapRow<T>(n, to, [&](auto load) HWY_ATTR { return hn::Add(load(to), load(x)); });
-  } else {
-    const auto s = hn::Set(d, static_cast<T>(scale));
-    MapRow<T>(n, to, [&](auto load) HWY_ATTR { return hn::MulAdd(load(x), s, load(to)); });
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const S* const table = static_cast<const S*>(rows.table);
+  S* const out = static_cast<S*>(to);
+  const auto f = hn::Set(d, static_cast<T>(factor));
+  // Blocks of four vectors stay in registers while the rows pass.
+  const auto block = [&](int64_t c, auto load, auto store, auto vectors) HWY_ATTR {
+    auto a = hn::Zero(d), b = a, e = a, g = a;
+    for (int64_t k = 0; k < rows.n; ++k) {
+      if (k + kAhead < rows.known) hwy::Prefetch(table + rows.at[k + kAhead] * rows.width + c);
+      if (rows.at[k] == rows.padding) continue;
+      const S* const row = table + rows.at[k] * rows.width + c;
+      const auto s = hn::Set(d, rows.scales ? static_cast<T>(rows.scales[k]) : T{1});
+      a = hn::MulAdd(load(row), s, a);
+      if constexpr (vectors() > 1) {
+        b = hn::MulAdd(load(row + lanes), s, b);
+        e = hn::MulAdd(load(row + 2 * lanes), s, e);
+        g = hn::MulAdd(load(row + 3 * lanes), s, g);
+      }
+    }
+    store(hn::Mul(a, f), out + c);
+    if constexpr (vectors() > 1) {
+      store(hn::Mul(b, f), out + c + lanes);
+      store(hn::Mul(e, f), out + c + 2 * lanes);
+      store(hn::Mul(g, f), out + c + 3 * lanes);
+    }
+  };
+  const auto load = [&](const S* p) HWY_ATTR { return LoadAs(d, p); };
+  const auto store = [&](auto v, S* p) HWY_ATTR { StoreAs(v, d, p); };
+  int64_t c = 0;
+  for (; c + 4 * lanes <= rows.width; c += 4 * lanes) block(c, load, store, std::integral_constant<int, 4>());
+  for (; c + lanes <= rows.width; c += lanes) block(c, load, store, std::integral_constant<int, 1>());
+  if (c < rows.width) {
+    const size_t rest = HWY_MIN(static_cast<size_t>(rows.width - c), hn::Lanes(d));
+    block(c, [&](const S* p) HWY_ATTR { return LoadAsUpTo(d, p, rest); }, [&](auto v, S* p) HWY_ATTR { StoreAsUpTo(v, d, p, rest); },
+          std::integral_constant<int, 1>());
   }
 }
 template <class S>
-void StoreRow(const void* sum, double scale, void* out, int64_t n) {
+void ScatterRows(const index::RowScatter& rows, int64_t begin, int64_t end) {
   using T = RowType<S>;
   const hn::ScalableTag<T> d;
-  const T* const x = static_cast<const T*>(sum);
-  const auto s = hn::Set(d, static_cast<T>(scale));
-  MapRow<T>(n, static_cast<S*>(out), [&](auto load) HWY_ATTR { return hn::Mul(load(x), s); });
+  const int64_t n = end - begin;
+  for (int64_t k = 0; k < rows.n; ++k) {
+    const int64_t i = rows.at[k];
+    if (i == rows.padding || i < 0 || i >= rows.rows) continue;
+    const S* const x = static_cast<const S*>(rows.from) + (rows.source ? rows.source[k] : k) * rows.width + begin;
+    S* const to = static_cast<S*>(rows.to) + i * rows.width + begin;
+    if (rows.scales) {
+      const auto s = hn::Set(d, static_cast<T>(rows.scales[k]));
+      MapRow<T>(n, to, [&](auto load) HWY_ATTR { return hn::MulAdd(load(x), s, load(to)); });
+    } else {
+      MapRow<T>(n, to, [&](auto load) HWY_ATTR { return hn::Add(load(to), load(x)); });
+    }
+  }
 }
 template <class S>
 double DotRows(const void* left, const void* right, int64_t n) {
@@ -88,14 +128,13 @@ void MaxRow(const void* row, int64_t position, void* out, int64_t* where, int64_
 }
 
 struct RowKernels {
-  void (*add)(const void*, double, void*, int64_t);
-  void (*add_wide)(const void*, double, void*, int64_t);
-  void (*store)(const void*, double, void*, int64_t);
+  void (*sum)(const index::RowSum&, double, void*);
+  void (*scatter)(const index::RowScatter&, int64_t, int64_t);
   void (*max)(const void*, int64_t, void*, int64_t*, int64_t);
   double (*dot)(const void*, const void*, int64_t);
 };
 template <class S>
-constexpr RowKernels kRowKernels = {&AddRow<S, S>, &AddRow<S, RowType<S>>, &StoreRow<S>, &MaxRow<S>, &DotRows<S>};
+constexpr RowKernels kRowKernels = {&SumRows<S>, &ScatterRows<S>, &MaxRow<S>, &DotRows<S>};
 
 const RowKernels& RowKernelsOf(ScalarType dtype) {
   switch (dtype) {
@@ -108,9 +147,8 @@ const RowKernels& RowKernelsOf(ScalarType dtype) {
 
 }  // namespace
 
-void EmbeddingAdd(ScalarType t, const void* row, double scale, void* sum, int64_t n) { RowKernelsOf(t).add(row, scale, sum, n); }
-void EmbeddingAddWide(ScalarType t, const void* row, double scale, void* sum, int64_t n) { RowKernelsOf(t).add_wide(row, scale, sum, n); }
-void EmbeddingStore(ScalarType t, const void* sum, double scale, void* out, int64_t n) { RowKernelsOf(t).store(sum, scale, out, n); }
+void EmbeddingSum(ScalarType t, const index::RowSum& rows, double factor, void* out) { RowKernelsOf(t).sum(rows, factor, out); }
+void EmbeddingScatter(ScalarType t, const index::RowScatter& rows, int64_t begin, int64_t end) { RowKernelsOf(t).scatter(rows, begin, end); }
 void EmbeddingMax(ScalarType t, const void* row, int64_t at, void* out, int64_t* where, int64_t n) { RowKernelsOf(t).max(row, at, out, where, n); }
 double EmbeddingDot(ScalarType t, const void* a, const void* b, int64_t n) { return RowKernelsOf(t).dot(a, b, n); }
 
@@ -119,15 +157,13 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace tn {
-HWY_EXPORT(EmbeddingAdd);
-HWY_EXPORT(EmbeddingAddWide);
-HWY_EXPORT(EmbeddingStore);
+HWY_EXPORT(EmbeddingSum);
+HWY_EXPORT(EmbeddingScatter);
 HWY_EXPORT(EmbeddingMax);
 HWY_EXPORT(EmbeddingDot);
 namespace index {
-void add_row(ScalarType t, const void* row, double scale, void* sum, int64_t n) { HWY_DYNAMIC_DISPATCH(EmbeddingAdd)(t, row, scale, sum, n); }
-void add_row_wide(ScalarType t, const void* row, double scale, void* sum, int64_t n) { HWY_DYNAMIC_DISPATCH(EmbeddingAddWide)(t, row, scale, sum, n); }
-void store_row(ScalarType t, const void* sum, double scale, void* out, int64_t n) { HWY_DYNAMIC_DISPATCH(EmbeddingStore)(t, sum, scale, out, n); }
+void sum_rows(ScalarType t, const RowSum& rows, double factor, void* out) { HWY_DYNAMIC_DISPATCH(EmbeddingSum)(t, rows, factor, out); }
+void scatter_rows(ScalarType t, const RowScatter& rows, int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(EmbeddingScatter)(t, rows, begin, end); }
 void max_row(ScalarType t, const void* row, int64_t position, void* out, int64_t* where, int64_t n) {
   HWY_DYNAMIC_DISPATCH(EmbeddingMax)(t, row, position, out, where, n);
 }
