@@ -32,6 +32,9 @@ _STORED = {
     "at::IntArrayRef": "std::vector<int64_t>",
     "c10::SymIntArrayRef": "std::vector<int64_t>",
     "::std::vector<c10::SymInt>": "std::vector<int64_t>",
+    "::std::vector<::std::vector<c10::SymInt>>": "std::vector<std::vector<int64_t>>",
+    "::std::vector<::std::vector<int64_t>>": "std::vector<std::vector<int64_t>>",
+    "::std::vector<at::ScalarType>": "std::vector<ScalarType>",
     "at::ArrayRef<double>": "std::vector<double>",
     "at::OptionalIntArrayRef": "std::optional<std::vector<int64_t>>",
     "at::OptionalSymIntArrayRef": "std::optional<std::vector<int64_t>>",
@@ -45,16 +48,21 @@ _STORED = {
     "c10::string_view": "std::string",
 }
 _TENSOR = {"at::Tensor", "::std::optional<at::Tensor>"}
-_TENSOR_LIST = {"at::TensorList", "at::ITensorListRef", "const at::ITensorListRef &", "::std::vector<at::Tensor>"}
+_TENSOR_LIST = {"at::TensorList", "at::ITensorListRef", "const at::ITensorListRef &", "::std::vector<at::Tensor>", "c10::List<::std::optional<at::Tensor>>"}
 
 # Where upstream's text asks for devices that don't exist here: the same mathematics by its own helper.
 _INSTEAD = {
-    "NativeGroupNormBackward0": "infinitely_differentiable_native_group_norm_backward(rich(grads[0]), rich(grads[1]), rich(grads[2]), "
-    "input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask)"
+    "NativeGroupNormBackward0": "GradMode::is_enabled() || grads[1].defined() || grads[2].defined() ? "
+    "infinitely_differentiable_native_group_norm_backward(rich(grads[0]), rich(grads[1]), rich(grads[2]), "
+    "input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask) : (grads[0].defined() ? "
+    "native_group_norm_backward(rich(grads[0]), input, result1, result2, weight, N, C, HxW, group, grad_input_mask) : "
+    "std::tuple<Tensor, Tensor, Tensor>())"
 }
+# A reserve is memory of other backends' libraries, which consume it; ours is empty.
+_RESERVE = ("retain_variables ? result3.clone() : result3", "result3")
 
 _CALL = re.compile(r"(?<![\w.>:])((?:\w+::)*\w+)\s*(?=\()")
-_METHOD = re.compile(r"(?:\.|->)(\w+)\s*(?=[(<])")
+_METHOD = re.compile(r"(?:\.|->)([A-Za-z_]\w*)\s*(?=[(<])")
 _WORD = re.compile(r"\w+")
 # Members that hand-written classes have (templates/autograd_api.h.j2), and functions that are no operators.
 _MEMBERS = set(
@@ -200,8 +208,9 @@ class Derivatives:
                 saved.append(Saved(name, kind, stored, s.expr, is_output, "" if is_output else _guard(s, info, inputs)))
         lists = dict(inputs)
         formulas = tuple(
-            Formula(d.var_names, len(d.var_names) == 1 and lists[d.var_names[0]], _INSTEAD.get(info.op, d.formula), self._missing(_INSTEAD.get(info.op, d.formula)))
+            Formula(d.var_names, len(d.var_names) == 1 and lists[d.var_names[0]], text, self._missing(text))
             for d in info.derivatives
+            for text in [_INSTEAD.get(info.op, d.formula).replace(*_RESERVE)]
         )
         named = tuple((f"grad_{n}", i) for i, n in enumerate(outputs))
         node = NodeClass(info.op, tuple(inputs), formulas, tuple(saved), named)
@@ -295,7 +304,7 @@ class Derivatives:
                     row["definition"] = ", ".join(f"{cpp(a.cpp)} {cpp_name(a)}" for a in op.args)
                     row["signature"] = cpp(op.signature)
                     row["result"] = result_type(op)
-                    row["options"] = _with_options(op, row)
+                    row["options"] = _with_options(op)
                     functions.append(row)
                     if is_method(op) and name not in _OWN_METHODS:
                         methods.append(dict(row, **_as_method(op, row["declaration"])))
@@ -347,10 +356,11 @@ def _as_method(op: Op, declaration: str) -> dict[str, str]:
         "method_declaration": ", ".join(declared),
         "method_definition": ", ".join(f"{cpp(a.cpp)} {cpp_name(a)}" for a in args),
         "method_names": "".join(f", {'*this' if a.name == 'self' else cpp_name(a)}" for a in op.args),
+        "method_options": _with_options(op, method=True),
     }
 
 
-def _with_options(op: Op, row: dict[str, Any]) -> dict[str, str] | None:
+def _with_options(op: Op, method: bool = False) -> dict[str, str] | None:
     """The overload with TensorOptions in place of dtype, layout, device and pin_memory, as upstream's C++ API has it."""
     from codegen.emit import cpp_name
 
@@ -359,7 +369,9 @@ def _with_options(op: Op, row: dict[str, Any]) -> dict[str, str] | None:
     members = {"dtype": "dtype_opt", "layout": "layout_opt", "device": "device_opt", "pin_memory": "pinned_memory_opt"}
     declared, passed = [], []
     for a in op.args:
-        if a.name in members:
+        if method and a.name == "self":
+            passed.append(", *this")
+        elif a.name in members:
             if a.name == "dtype":
                 declared.append("TensorOptions options")
             passed.append(f", options.{members[a.name]}()")

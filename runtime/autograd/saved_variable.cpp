@@ -48,7 +48,8 @@ Tensor SavedVariable::unpack(const Node& saved_for) const {
   if (!is_output_) return data_;
   Tensor t = alias_with_geometry(data_, data_.sizes(), data_.strides(), data_.storage_offset());
   t->share_version(*data_.impl());
-  if (t.is_floating_point() || t.is_complex()) {
+  // A result without a derivative has no history.
+  if (needs_grad_ && (t.is_floating_point() || t.is_complex())) {
     AutogradMeta& meta = autograd_meta(t);
     meta.grad_fn = Ref<Node>::share(const_cast<Node*>(&saved_for));
     meta.output_nr = output_nr_;
