@@ -1,5 +1,7 @@
 #include "kernels/convolution/checks.h"
 
+#include <algorithm>
+
 #include "kernels/matmul/checks.h"
 #include "runtime/error.h"
 
@@ -14,6 +16,28 @@ DimVector expanded_list(IntView list, int64_t dims, const char* name) {
            " values to match the convolution dimensions, but got ", name, "=", list);
   return DimVector(static_cast<size_t>(dims), list[0]);
 }
+
+// "stride_height: 1 stride_width: 2": upstream names at least two dimensions, an absent one having `absent`.
+std::string by_name(const char* what, IntView values, int64_t absent) {
+  static constexpr const char* kNames[] = {"depth", "height", "width"};
+  const size_t shown = std::max<size_t>(values.size(), 2);
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) {
+    const int64_t value = i + values.size() < shown ? absent : values[i + values.size() - shown];
+    text += str(i ? " " : "", what, '_', kNames[3 - shown + i], ": ", value);
+  }
+  return text;
+}
+
+// "4 x 6"
+std::string crossed(IntView sizes) {
+  std::string text;
+  for (const int64_t v : sizes) text += str(text.empty() ? "" : " x ", v);
+  return text;
+}
+
+// As upstream spells a tensor's type.
+std::string tensor_type(ScalarType t) { return t == ScalarType::BFloat16 ? "CPUBFloat16Type" : str("torch.", scalar_type_name(t), "Tensor"); }
 
 bool any_below(IntView list, int64_t least) {
   for (const int64_t v : list)
@@ -42,29 +66,30 @@ void check_forward(const Params& p, const Tensor& input, IntView w, OptionalTens
   TN_CHECK(!any_below(p.padding, 0), "negative padding is not supported");
   TN_CHECK(!any_below(p.output_padding, 0), "negative output_padding is not supported");
   TN_CHECK(!any_below(p.stride, 1), "non-positive stride is not supported");
-  TN_CHECK(!any_below(p.dilation, 1), "dilation should be greater than zero");
+  TN_CHECK(!any_below(p.dilation, 1), "non-positive dilation is not supported");
   TN_CHECK(wdim == ndim, "Expected ", wdim, "-dimensional input for ", wdim, "-dimensional weight ", w, ", but got ", ndim,
            "-dimensional input of size ", input.sizes(), " instead");
   TN_CHECK(w[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups, " at dimension 0, but got weight of size ", w,
            " instead");
   TN_CHECK(w[0] % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
-           " at dimension 0, but got weight of size ", w, " instead");
+           " at dimension 0, but got weight of size [", w, "] instead");
   if (!p.transposed) {
     TN_CHECK(input->size(1) == w[1] * groups, "Given groups=", groups, ", weight of size ", w, ", expected input", input.sizes(), " to have ",
              w[1] * groups, " channels, but got ", input->size(1), " channels instead");
     TN_CHECK(!bias || (bias->dim() == 1 && bias->size(0) == w[0]), "Given weight of size ", w, ", expected bias to be 1-dimensional with ", w[0],
              " elements, but got bias of size ", bias ? bias->sizes() : IntView(), " instead");
+    TN_CHECK(!any_below(w.slice(2, w.size() - 2), 1), "kernel size should be greater than zero, but got ",
+             by_name("kernel", w.slice(2, w.size() - 2), 1));
     bool fits = true;
-    std::string sizes, kernel;
+    DimVector sizes, kernel;
     for (int64_t d = 2; d < ndim; ++d) {
       const auto i = static_cast<size_t>(d - 2);
       const int64_t padded = input->size(d) + 2 * p.padding[i], taps = p.dilation[i] * (w[static_cast<size_t>(d)] - 1) + 1;
       fits &= padded >= taps;
-      sizes = sizes.empty() ? str(padded) : str(sizes, " x ", padded);
-      kernel = kernel.empty() ? str(taps) : str(kernel, " x ", taps);
-      TN_CHECK(w[static_cast<size_t>(d)] > 0, "Non-positive kernel size is not supported: weight of size ", w);
+      sizes.push_back(padded);
+      kernel.push_back(taps);
     }
-    TN_CHECK(fits, "Calculated padded input size per channel: (", sizes, "). Kernel size: (", kernel,
+    TN_CHECK(fits, "Calculated padded input size per channel: (", crossed(sizes), "). Kernel size: (", crossed(kernel),
              "). Kernel size can't be greater than actual input size");
   } else {
     TN_CHECK(input->size(1) == w[0], "Given transposed=1, weight of size ", w, ", expected input", input.sizes(), " to have ", w[0],
@@ -72,18 +97,21 @@ void check_forward(const Params& p, const Tensor& input, IntView w, OptionalTens
     TN_CHECK(!bias || (bias->dim() == 1 && bias->size(0) == w[1] * groups), "Given transposed=1, weight of size ", w,
              ", expected bias to be 1-dimensional with ", w[1] * groups, " elements, but got bias of size ", bias ? bias->sizes() : IntView(),
              " instead");
-    for (size_t i = 0; i < p.stride.size(); ++i)
-      TN_CHECK(p.output_padding[i] < p.stride[i] || p.output_padding[i] < p.dilation[i],
-               "output padding must be smaller than either stride or dilation, but got output_padding: ", IntView(p.output_padding), " stride: ",
-               IntView(p.stride), " dilation: ", IntView(p.dilation));
+    bool small = true;
+    for (size_t i = 0; i < p.stride.size(); ++i) small &= p.output_padding[i] < p.stride[i] || p.output_padding[i] < p.dilation[i];
+    TN_CHECK(small, "output padding must be smaller than either stride or dilation, but got ", by_name("output_padding", p.output_padding, 0), ' ',
+             by_name("stride", p.stride, 1), ' ', by_name("dilation", p.dilation, 1));
   }
 }
 
 void check_dtypes(const Tensor& input, const Tensor& weight, OptionalTensor bias) {
-  TN_CHECK(input.dtype() == weight.dtype(), "Input type (", element_type(input.dtype()), ") and weight type (", element_type(weight.dtype()),
-           ") should be the same");
   TN_CHECK(!bias || bias->dtype() == input.dtype(), "Input type (", element_type(input.dtype()), ") and bias type (",
            bias ? element_type(bias->dtype()) : "", ") should be the same");
+  if (input.dtype() == weight.dtype()) return;
+  const bool fast = input.dtype() == ScalarType::Float || is_reduced_float(input.dtype());
+  TN_CHECK(!fast, "Input type (", tensor_type(input.dtype()), ") and weight type (", tensor_type(weight.dtype()),
+           ") should be the same or input should be a MKLDNN tensor and weight is a dense tensor");
+  fail(ErrorKind::Runtime, "expected scalar type ", scalar_type_name(input.dtype()), " but found ", scalar_type_name(weight.dtype()));
 }
 
 DimVector output_sizes(const Params& p, const Tensor& input, IntView w) {
@@ -96,8 +124,9 @@ DimVector output_sizes(const Params& p, const Tensor& input, IntView w) {
                             : (sizes[d] + 2 * p.padding[i] - span - 1) / p.stride[i] + 1;
   }
   for (size_t d = 2; p.transposed && d < sizes.size(); ++d)
-    TN_CHECK(sizes[d] > 0 || input.numel() == 0, "Given input size per channel: ", input.sizes().slice(2, sizes.size() - 2),
-             ". Calculated output size per channel: ", IntView(sizes).slice(2, sizes.size() - 2), ". Output size is too small");
+    TN_CHECK(sizes[d] > 0 || input.numel() == 0, "Given input size per channel: (", crossed(input.sizes().slice(2, sizes.size() - 2)),
+             "). Calculated output size per channel: (", crossed(IntView(sizes).slice(2, sizes.size() - 2)), "). Output size is too small");
+  if (input->size(1) == 0) sizes[1] = 0;  // upstream's result of no channels
   return sizes;
 }
 
@@ -114,10 +143,10 @@ Problem problem_of(const Params& params, IntView input, IntView weight, IntView 
 }
 
 MemoryFormat result_format(const Tensor& input, const Tensor& weight) {
-  // Upstream's kernels of double know planes only.
-  if (input.dtype() == ScalarType::Double || input.dim() < 4 || input.dim() > 5) return MemoryFormat::Contiguous;
+  if (input.dim() < 4 || input.dim() > 5) return MemoryFormat::Contiguous;
   const MemoryFormat last = input.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
-  if (input.dim() == 5 && !is_floating(input.dtype())) return MemoryFormat::Contiguous;
+  const bool fast = input.dtype() == ScalarType::Float || input.dtype() == ScalarType::BFloat16;
+  if (input.dim() == 5 && !fast) return MemoryFormat::Contiguous;
   return suggest_memory_format(input) == last || suggest_memory_format(weight) == last ? last : MemoryFormat::Contiguous;
 }
 

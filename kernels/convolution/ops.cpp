@@ -29,7 +29,7 @@ Call make_call(Params params, const Tensor& input, const Tensor& weight) {
     call.params.dilation.insert(0, 1);
     call.params.output_padding.insert(0, 0);
   }
-  call.format = result_format(call.input, call.weight);
+  if (!call.was_line) call.format = result_format(call.input, call.weight);
   return call;
 }
 
@@ -98,8 +98,9 @@ Tensor native::convolution(const Tensor& input, const Tensor& weight, OptionalTe
   check_dtypes(input, weight, bias);
   Call call = make_call(std::move(params), input, weight);
   const DimVector sizes = output_sizes(call.params, call.input, call.weight.sizes());
-  const Tensor out = empty(sizes, input.dtype(), input.device(), call.format);
-  if (!input.is_meta() && out.numel() > 0) {
+  const bool meta = input.is_meta() || weight.is_meta() || (bias && bias->is_meta());
+  const Tensor out = empty(sizes, input.dtype(), meta && !input.is_meta() ? weight.device() : input.device(), call.format);
+  if (!meta && out.numel() > 0) {
     check_served(input.dtype());
     call.input = resolve(call.input), call.weight = resolve(call.weight);
     run_forward(call, bias, out);
@@ -129,7 +130,10 @@ std::tuple<Tensor, Tensor, Tensor> native::convolution_backward(const Tensor& gr
   const ScalarType dtype = input.dtype(), compute = sum_type(dtype);
   Tensor grad_input, grad_weight, grad_bias;
   if (mask[0]) grad_input = empty(call.input.sizes(), dtype, input.device(), call.format);
-  if (mask[1]) grad_weight = empty(call.weight.sizes(), dtype, input.device(), call.format);
+  // Where a weight is contiguous either way, upstream's kernels of other dtypes leave it as it is.
+  const bool fast = dtype == ScalarType::Float || dtype == ScalarType::BFloat16;
+  const bool either = !fast && call.weight.is_contiguous() && call.weight.is_contiguous(call.format);
+  if (mask[1]) grad_weight = empty(call.weight.sizes(), dtype, input.device(), either ? MemoryFormat::Contiguous : call.format);
   if (mask[2]) grad_bias = empty({grad_output->size(1)}, dtype, input.device());
   if (!input.is_meta()) {
     TN_CHECK_AS(NotImplemented, is_floating(dtype), "\"slow_conv2d_cpu_grad_input\" not implemented for '", scalar_type_name(dtype), "'");
