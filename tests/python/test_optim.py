@@ -99,8 +99,8 @@ def test_lists_equal_their_elements(dtype):
         (torch._foreach_add(a, b, alpha=2), [torch.add(x, y, alpha=2) for x, y in zip(a, b, strict=True)]),
         (torch._foreach_mul(a, 3), [x * 3 for x in a]),
         (
-            torch._foreach_div(a, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
-            [x / s for x, s in zip(a, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], strict=True)],
+            torch._foreach_div(a, divisors),
+            [x / s for x, s in zip(a, divisors, strict=True)],
         ),
         (torch._foreach_sub(a, b), [x - y for x, y in zip(a, b, strict=True)]),
         (torch._foreach_maximum(a, 1), [x.clamp_min(1) for x in a]),
