@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -86,6 +87,21 @@ TEST_P(TrainingRows, RunsOfAChannel) {
       for (size_t i = 0; i < x.wide.size(); ++i)
         near(slope.wide[i], g.wide[i] * 2 - 0.125 - (x.wide[i] - mean) * 0.5, tolerance(t), "slope", n);
     }
+  }
+}
+
+TEST_P(TrainingRows, InfinityStays) {
+  const norm::ChannelKernels& run = norm::channel_kernels(ScalarType::Float);
+  const float inf = std::numeric_limits<float>::infinity(), x[] = {inf, -inf, std::nanf(""), 1};
+  float out[4], columns[4];
+  const double scale[] = {0.1, 2, 0.1, 0.1}, shift[] = {0.3, 0.3, 0.3, 0.3};
+  run.run_affine(x, 4, 0.1, 0.3, out);
+  run.column_affine(x, 1, 4, scale, shift, columns);
+  for (const float* found : {out, columns}) {
+    EXPECT_EQ(found[0], inf);
+    EXPECT_EQ(found[1], -inf);
+    EXPECT_TRUE(std::isnan(found[2]));
+    EXPECT_FLOAT_EQ(found[3], 0.4f);
   }
 }
 
