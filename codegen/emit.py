@@ -117,7 +117,8 @@ class Emitter:
         flags |= 4 if op.kind == "inplace" else 8 if op.kind == "out" else 0
         flags |= 16 if op.implicit else 0
         flags |= 32 if served is not None and served.claim.conj else 0
-        flags |= 64 if op.has_derivative else 0
+        # Lists take their elements' own nodes.
+        flags |= 64 if op.has_derivative and not op.name.startswith("_foreach_") else 0
         flags |= 128 if op.list_return else 0
         return flags
 
