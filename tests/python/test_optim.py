@@ -235,3 +235,9 @@ def test_averaged_model_and_schedule():
         scheduler.step()
         rates.append(scheduler.get_last_lr()[0])
     assert rates == pytest.approx([0.5 * (1 + math.cos(math.pi * k / 4)) for k in range(1, 5)], abs=1e-12)
+
+
+def test_classes_of_nodes_outlive_their_nodes():
+    x = torch.ones(2, requires_grad=True)
+    for _ in range(50):
+        assert type((x * 2).grad_fn).__name__ == "MulBackward0"
