@@ -47,7 +47,8 @@ bool place_number(const Scalar& number, ScalarType dtype, double* to) {
   return true;
 }
 bool place_number(const Tensor& number, ScalarType dtype, double* to) {
-  if (number.dim() != 0 || !plain(number) || number.is_complex() || number.dtype() == ScalarType::Bool) return false;
+  if (number.dim() != 0 || !plain(number) || number.is_complex() || number.dtype() == ScalarType::Bool)
+    return false;
   convert_row(number.dtype(), static_cast<const char*>(number.data_ptr()), 0, dtype,
               reinterpret_cast<char*>(to), 0, 1);
   return true;

@@ -167,6 +167,31 @@ def test_gradients_go_through_lists():
         assert torch.allclose(x.grad, s * (e + 2 * e * e))
 
 
+def test_results_of_lists_share_upstreams_node():
+    a, b, shared = torch.ones(2, requires_grad=True), torch.ones(3), torch.tensor(2.0, requires_grad=True)
+    names = {
+        "ForeachAddBackward1Scalar": torch._foreach_add([a, b], 1.0),
+        "ForeachDivBackward0": torch._foreach_div([a, b], [b[:2], b]),
+        "ForeachPowBackward2": torch._foreach_pow(2.0, [a, b]),
+        "ForeachNormBackward0": torch._foreach_norm([a, b]),
+    }
+    for name, results in names.items():
+        assert [x.grad_fn.name() for x in results] == [name, name]
+        assert results[0].grad_fn is results[1].grad_fn
+    product = torch._foreach_mul([a, b], shared)
+    (first, total) = torch.autograd.grad(sum(x.sum() for x in product), (a, shared))
+    assert (first.tolist(), total.item()) == ([2.0, 2.0], 5.0)
+    x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    y = torch.tensor([1.5], dtype=torch.float64, requires_grad=True)
+    for call in (
+        lambda p, q: torch._foreach_sqrt([p, q]),
+        lambda p, q: torch._foreach_mul([p, q], [p, q]),
+        lambda p, q: torch._foreach_norm([p, q]),
+    ):
+        assert torch.autograd.gradcheck(call, (x, y))
+        assert torch.autograd.gradgradcheck(call, (x, y))
+
+
 def test_groups_by_device_and_dtype():
     group = torch._C._group_tensors_by_device_and_dtype
     a, b = torch.ones(2), torch.ones(2, dtype=torch.float64)
