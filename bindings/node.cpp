@@ -135,9 +135,11 @@ Node& of(PyObject* self) {
 PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<%s object at %p>", of(self).name(), static_cast<void*>(self)); }
 void dealloc(PyObject* self) {
   Node* const node = reinterpret_cast<NodeObject*>(self)->node;
+  PyTypeObject* const type = Py_TYPE(self);
   if (node->pyobj == self) node->pyobj = nullptr;
   const Ref<Node> owned = Ref<Node>::adopt(node);
-  PyObject_Free(self);  // the class, made from a spec, lets go of itself
+  PyObject_Free(self);
+  Py_DECREF(type);
 }
 PyObject* call(PyObject* self, PyObject* args, PyObject*) {
   return guarded([&]() -> PyObject* {
