@@ -22,10 +22,11 @@ void run(const S* grad, const S* y, int64_t outer, int64_t n, int64_t inner, boo
         const auto g = convert<A>(grad[at + k * inner]);
         sum += log ? static_cast<double>(g) : static_cast<double>(g) * static_cast<double>(convert<A>(y[at + k * inner]));
       }
-      const A total = static_cast<A>(sum);
       for (int64_t k = 0; k < n; ++k) {
         const A g = convert<A>(grad[at + k * inner]), v = convert<A>(y[at + k * inner]);
-        out[at + k * inner] = convert<S>(log ? g - std::exp(v) * total : (g - total) * v);
+        // The differences cancel: in double they are rounded once.
+        const double wide = static_cast<double>(g);
+        out[at + k * inner] = convert<S>(static_cast<A>(log ? wide - static_cast<double>(std::exp(v)) * sum : (wide - sum) * static_cast<double>(v)));
       }
     }
   });
