@@ -38,6 +38,7 @@ _STORED = {
     "at::ArrayRef<double>": "std::vector<double>",
     "at::OptionalIntArrayRef": "std::optional<std::vector<int64_t>>",
     "at::OptionalSymIntArrayRef": "std::optional<std::vector<int64_t>>",
+    "::std::optional<c10::SymIntArrayRef>": "std::optional<std::vector<int64_t>>",
     "::std::optional<c10::SymInt>": "std::optional<int64_t>",
     "::std::optional<int64_t>": "std::optional<int64_t>",
     "::std::optional<double>": "std::optional<double>",
@@ -239,7 +240,7 @@ class Derivatives:
         arguments = {a.name: a for a in op.args}
         saves_before, saves_after, clones_self = [], [], False
         for s in node.saved:
-            expr = s.expr
+            expr = s.expr.replace("c10::SymIntArrayRef", "IntArrayRef").replace("->sym_sizes()", "->sizes()")
             if s.kind == "tensor":
                 source = s.name
                 if s.is_output and inplace:

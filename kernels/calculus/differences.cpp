@@ -43,7 +43,7 @@ Tensor differences(const Tensor& self, int64_t n, int64_t dim) {
 // x, shaped so that it broadcasts along y's dimension.
 Tensor sample_points(const char* op, const Tensor& y, const Tensor& x, int64_t dim) {
   if (x.dim() == 1) {
-    TN_CHECK(x->size(0) == y->size(dim), op, ": There must be one `x` value for each sample point");
+    TN_CHECK(x->size(0) == y.size(dim), op, ": There must be one `x` value for each sample point");
     DimVector shape(static_cast<size_t>(y.dim()), 1);
     shape[static_cast<size_t>(dim)] = x->size(0);
     return at::view(x, shape);
@@ -86,7 +86,7 @@ Tensor diff(const Tensor& self, int64_t n, int64_t dim, OptionalTensor prepend, 
 
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
   dim = wrap_dim(dim, y.dim());
-  if (y->size(dim) == 0) return empty_integral(y, dim);
+  if (y.size(dim) == 0) return empty_integral(y, dim);
   check_not_bool("trapezoid", y, &x);
   const Tensor points = sample_points("trapezoid", y, x, dim);
   const Tensor widths = at::sub(without_first(points, dim), without_last(points, dim));
@@ -96,7 +96,7 @@ Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
 
 Tensor trapezoid(const Tensor& y, const Scalar& dx, int64_t dim) {
   dim = wrap_dim(dim, y.dim());
-  if (y->size(dim) == 0) return empty_integral(y, dim);
+  if (y.size(dim) == 0) return empty_integral(y, dim);
   check_not_bool("trapezoid", y, nullptr);
   TN_CHECK(!dx.is_complex() && !dx.is_bool(), "trapezoid: Currently, we only support dx as a real number.");
   const Tensor ends = at::mul(at::add(at::select(y, dim, 0), at::select(y, dim, -1)), Scalar(0.5));
