@@ -63,7 +63,10 @@ def demand_of(path: Path) -> dict[str, tuple[str, int]]:
 
 
 def rows(
-    manifest: dict[str, Any], grades: dict[str, Any], demand: dict[str, tuple[str, int]], gradients: dict[str, Any] | None = None
+    manifest: dict[str, Any],
+    grades: dict[str, Any],
+    demand: dict[str, tuple[str, int]],
+    gradients: dict[str, Any] | None = None,
 ) -> list[Row]:
     derived = gradients["ops"] if gradients else {}
     found = []
@@ -72,7 +75,9 @@ def rows(
         dtypes = {d: s for d, counts in grades["ops"].get(name, {}).items() if (s := cell(counts))}
         reason = entry.get("reason", "")
         orders = {o: s for o, counts in derived.get(name, {}).items() if (s := gradient_cell(counts))}
-        found.append(Row(name, family, entry["way"], grade(entry["way"], dtypes.values()), architectures, reason, dtypes, orders))
+        found.append(
+            Row(name, family, entry["way"], grade(entry["way"], dtypes.values()), architectures, reason, dtypes, orders)
+        )
     return found
 
 

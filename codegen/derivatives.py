@@ -49,7 +49,13 @@ _STORED = {
     "c10::string_view": "std::string",
 }
 _TENSOR = {"at::Tensor", "::std::optional<at::Tensor>"}
-_TENSOR_LIST = {"at::TensorList", "at::ITensorListRef", "const at::ITensorListRef &", "::std::vector<at::Tensor>", "c10::List<::std::optional<at::Tensor>>"}
+_TENSOR_LIST = {
+    "at::TensorList",
+    "at::ITensorListRef",
+    "const at::ITensorListRef &",
+    "::std::vector<at::Tensor>",
+    "c10::List<::std::optional<at::Tensor>>",
+}
 
 # Where upstream's text asks for devices that don't exist here: the same mathematics by its own helper.
 _INSTEAD = {
@@ -68,15 +74,27 @@ _WORD = re.compile(r"\w+")
 # Members that hand-written classes have (templates/autograd_api.h.j2), and functions that are no operators.
 _MEMBERS = set(
     "options has_value value defined dtype scalar_type isComplex toComplexDouble toDouble size sizes sym_sizes sym_size "
-    "numel sym_numel dim strides layout device zeros value_or is_complex isFloatingPoint is_floating_point empty front toInt toLong "
+    "numel sym_numel dim strides layout device zeros value_or is_complex isFloatingPoint is_floating_point empty front "
+    "toInt toLong "
     "toFloat item_size itemsize sym_strides storage_offset sym_storage_offset is_contiguous vec equal".split()
 )
 # Operators that tn::Tensor answers itself, without the door.
 _OWN_METHODS = set(
-    "size stride dim numel is_complex is_floating_point is_contiguous storage_offset data sym_size sym_numel sym_storage_offset "
+    "size stride dim numel is_complex is_floating_point is_contiguous storage_offset data sym_size sym_numel "
+    "sym_storage_offset "
     "is_neg is_conj".split()
 )
-_KNOWN = {"std::tuple", "std::make_tuple", "std::vector", "Tensor", "TensorList", "Scalar", "std::optional", "GradMode::is_enabled", "rich"}
+_KNOWN = {
+    "std::tuple",
+    "std::make_tuple",
+    "std::vector",
+    "Tensor",
+    "TensorList",
+    "Scalar",
+    "std::optional",
+    "GradMode::is_enabled",
+    "rich",
+}
 
 
 def cpp(text: str) -> str:
@@ -190,7 +208,10 @@ class Derivatives:
     def _node(self, info: Any, outputs: list[str]) -> NodeClass | None:
         if info.op in self.nodes:
             return self.nodes[info.op]
-        inputs = [(a.name, "List" in str(a.type) or "[]" in str(a.type) or "TensorList" in str(a.nctype)) for a in info.args_with_derivatives]
+        inputs = [
+            (a.name, "List" in str(a.type) or "[]" in str(a.type) or "TensorList" in str(a.nctype))
+            for a in info.args_with_derivatives
+        ]
         saved = []
         for is_output, attributes in ((False, info.all_saved_inputs), (True, info.all_saved_outputs)):
             for s in attributes:
