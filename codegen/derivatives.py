@@ -74,12 +74,14 @@ _WORD = re.compile(r"\w+")
 # Members that hand-written classes have (templates/autograd_api.h.j2), and functions that are no operators.
 _MEMBERS = set(
     "options has_value value defined dtype scalar_type isComplex toComplexDouble toDouble size sizes sym_sizes sym_size "
-    "numel sym_numel dim strides layout device zeros value_or is_complex isFloatingPoint is_floating_point empty front toInt toLong "
+    "numel sym_numel dim strides layout device zeros value_or is_complex isFloatingPoint is_floating_point empty front "
+    "toInt toLong "
     "toFloat item_size itemsize sym_strides storage_offset sym_storage_offset is_contiguous vec equal".split()
 )
 # Operators that tn::Tensor answers itself, without the door.
 _OWN_METHODS = set(
-    "size stride dim numel is_complex is_floating_point is_contiguous storage_offset data sym_size sym_numel sym_storage_offset "
+    "size stride dim numel is_complex is_floating_point is_contiguous storage_offset data sym_size sym_numel "
+    "sym_storage_offset "
     "is_neg is_conj".split()
 )
 _KNOWN = {
