@@ -20,6 +20,7 @@ from codegen.model import Arg, Op
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 SCHEMAS = Path(__file__).resolve().parent / "schemas"
+AUTOCAST = Path(__file__).resolve().parent / "autocast.yaml"
 FUNCTION_SHARDS = 8
 ADAPTER_SHARDS = 4
 
@@ -55,6 +56,7 @@ class Emitter:
         files = {"op_ids.h": self.render("op_ids.h.j2", ops=self.surface.ops)}
         files["op_table.cpp"] = self._op_table()
         files["extra_ops.cpp"] = self.render("extra_ops.cpp.j2", ops=extra_ops())
+        files["autocast_table.cpp"] = self.render("autocast_table.cpp.j2", rows=self._autocast())
         files |= self._families() | self._typed_api() | self._bindings()
         files |= Derivatives(self.plan).files(self.render)
         files |= more
@@ -89,6 +91,13 @@ class Emitter:
                 }
             )
         return self.render("op_table.cpp.j2", ops=rows, key_lists=lists.items())
+
+    def _autocast(self) -> list[tuple[str, str]]:
+        """The operators of autocast.yaml with their policies, as far as the surface has them."""
+        names = {"lower_precision": "LowerPrecision", "fp32": "Fp32", "promote": "Promote"}
+        data = yaml.load(AUTOCAST.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        rows = [(op, names[policy]) for policy, ops in data.items() for op in ops]
+        return sorted((self.surface.by_name[op].ident, policy) for op, policy in rows if op in self.surface.by_name)
 
     def _way(self, op: Op) -> str:
         served = self.plan.served.get(op.full)
@@ -315,7 +324,7 @@ def kernel_row(served: Served) -> dict[str, Any]:
     # detach gives no view to differentiate through, so it has no base.
     # Upstream tracks what in-place and out= forms write, and nothing that other schemas say they change.
     writes = bool(written) and op.kind in ("inplace", "out")
-    tracked = not op.implicit and op.name != "detach" and (writes or (op.view and op.kind == "functional"))
+    tracked = not op.implicit and not claim.versions and op.name != "detach" and (writes or (op.view and op.kind == "functional"))
     kind = "kImplicit" if op.implicit else "kBackendAndMeta" if claim.way != "raw" or claim.meta else "kBackend"
     gate = next((cpp_name(a) for a in source.args if a.cpp in ("const Tensor&", "TensorList")), "")
     results = source.num_returns

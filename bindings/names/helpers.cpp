@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bindings/names/names.h"
+#include "bindings/node.h"
 #include "bindings/names/table.h"
 
 namespace tn::py::names {
@@ -104,7 +105,10 @@ PyObject* after_install(const char* submodule) {
   Py_RETURN_TRUE;
 }
 
-PyObject* autograd_init(PyObject*, PyObject*) { return after_install("_autograd"); }
+PyObject* autograd_init(PyObject*, PyObject*) {
+  if (!install_submodule("_autograd") || !bind_saved_hooks(g_module)) return nullptr;
+  Py_RETURN_TRUE;
+}
 PyObject* c10d_init(PyObject*, PyObject*) { return after_install("_distributed_c10d"); }
 PyObject* rpc_init(PyObject*, PyObject*) { return after_install("_distributed_rpc"); }
 PyObject* dist_autograd_init(PyObject*, PyObject*) { return after_install("_distributed_autograd"); }

@@ -60,7 +60,8 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tenso
   const int64_t dims[] = {dim};
   const auto reversed = [&](const Tensor& t) { return Tensor(t.flip(IntArrayRef(dims))); };
   if (grad.is_complex()) return reversed(reversed(grad * Tensor(Tensor(-result).exp()).conj()).cumsum(dim)) * Tensor(self.exp()).conj();
-  const Scalar none = -std::numeric_limits<double>::infinity();
+  // Finite, so that differences of two of them are numbers when it is differentiated again.
+  const Scalar none = grad.scalar_type() == ScalarType::Double ? std::numeric_limits<double>::lowest() : static_cast<double>(std::numeric_limits<float>::lowest());
   const Tensor size = Tensor(grad.abs()).log();
   const auto part = [&](const Tensor& chosen) {
     const Tensor logs = size.masked_fill(chosen.logical_not(), none) - result;

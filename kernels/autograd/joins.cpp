@@ -70,14 +70,6 @@ Tensor index_backward(const Tensor& zeros, TensorList indices, const Tensor& gra
   return at::_index_put_impl_(zeros, indices, grad, true, true);
 }
 
-Tensor as_strided_scatter_backward(const Tensor& grad, const TensorGeometry& input, const TensorGeometry&, IntArrayRef sizes,
-                                   IntArrayRef strides, std::optional<int64_t> offset) {
-  const Tensor out = at::empty_strided(input.sizes, input.strides, grad.dtype(), grad.layout(), grad.device());
-  out.copy_(grad);
-  out.as_strided(sizes, strides, offset).zero_();
-  return out;
-}
-
 // ---- scatters that reduce --------------------------------------------------------------------------------------
 
 namespace {

@@ -8,18 +8,25 @@
 #include "generated/ops/add.h"
 #include "generated/ops/cat.h"
 #include "generated/ops/clamp_min.h"
+#include "generated/ops/clone.h"
 #include "generated/ops/conj.h"
 #include "generated/ops/contiguous.h"
+#include "generated/ops/div.h"
 #include "generated/ops/expand.h"
+#include "generated/ops/linalg_vector_norm.h"
 #include "generated/ops/matmul.h"
 #include "generated/ops/mul.h"
+#include "generated/ops/norm.h"
 #include "generated/ops/ones_like.h"
 #include "generated/ops/pow.h"
+#include "generated/ops/result_type.h"
 #include "generated/ops/sqrt.h"
 #include "generated/ops/sub.h"
 #include "generated/ops/sum.h"
+#include "generated/ops/to.h"
 #include "generated/ops/transpose.h"
 #include "generated/ops/vdot.h"
+#include "runtime/keyset.h"
 #include "runtime/shape.h"
 #include "runtime/warn.h"
 
@@ -59,6 +66,26 @@ Tensor pdist(const Tensor& self, double p) {
   TN_CHECK(is_floating(self.dtype()), "pdist only supports floating-point dtypes");
   TN_CHECK(p >= 0, "pdist only supports non-negative p values");
   return at::_pdist_forward(at::contiguous(self), p);
+}
+
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  const ScalarType dtype = at::result_type(x1, x2);
+  TN_CHECK(is_floating(dtype), "expected common dtype to be floating point, yet common dtype is ", scalar_type_name(dtype));
+  const DimVector shape = infer_size(x1.sizes(), x2.sizes());
+  const Tensor a = at::to(at::expand(x1, shape), dtype), b = at::to(at::expand(x2, shape), dtype);
+  // Clamped below autograd's eyes: a norm under eps still passes its gradient.
+  const auto length = [&](const Tensor& x) {
+    const Tensor norm = at::clone(at::linalg_vector_norm(x, Scalar(2), IntView{dim}, true));
+    const GradModeGuard no_grad(false);
+    at::clamp_min_(norm, Scalar(eps));
+    return norm;
+  };
+  return at::sum(at::mul(at::div(a, length(a)), at::div(b, length(b))), IntView{dim});
+}
+
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
+  const int64_t last = std::max(x1.dim(), x2.dim()) - 1;
+  return at::norm(at::add(at::sub(x1, x2), Scalar(eps)), Scalar(p), IntView{last}, keepdim);
 }
 
 int64_t cross_dim(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {

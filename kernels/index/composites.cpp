@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "generated/ops/_embedding_bag.h"
+#include "generated/ops/_embedding_bag_forward_only.h"
 #include "generated/ops/_index_put_impl.h"
 #include "generated/ops/as_strided.h"
 #include "generated/ops/cat.h"
@@ -193,6 +195,20 @@ Tensor embedding(const Tensor& weight, const Tensor& indices) {
   DimVector sizes(indices.sizes());
   sizes.push_back(weight->size(1));
   return at::view(at::index_select(weight, 0, at::reshape(indices, {-1})), sizes);
+}
+std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
+                                                         int64_t mode, bool sparse, OptionalTensor per_sample_weights, bool include_last_offset,
+                                                         std::optional<int64_t> padding_idx) {
+  int64_t padding = -1;
+  if (padding_idx) {
+    const int64_t rows = weight.size(0);
+    TN_CHECK(*padding_idx >= -rows && *padding_idx < rows, "padding_idx must be within the number of embeddings, -", rows, " through ", rows - 1,
+             ", but got ", *padding_idx);
+    padding = wrap_dim(*padding_idx, rows);
+  }
+  if (!weight.requires_grad() && (!per_sample_weights || !per_sample_weights->requires_grad()))
+    return at::_embedding_bag_forward_only(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding);
+  return at::_embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding);
 }
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq,
                           bool sparse) {

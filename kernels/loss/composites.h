@@ -19,8 +19,6 @@ Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const T
 Tensor hinge_embedding_loss(const Tensor& self, const Tensor& target, double margin, int64_t reduction);
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p, double eps, bool swap,
                            int64_t reduction);
-Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps);
-Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim);
 
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, IntView input_lengths, IntView target_lengths, int64_t blank, int64_t reduction,
                 bool zero_infinity);

@@ -1,7 +1,6 @@
-// Losses of distances and margins, and the distances themselves.
+// Losses of distances and margins.
 #include <cmath>
 
-#include "generated/ops/_to_copy.h"
 #include "generated/ops/abs.h"
 #include "generated/ops/add.h"
 #include "generated/ops/clamp_min.h"
@@ -10,10 +9,8 @@
 #include "generated/ops/empty_like.h"
 #include "generated/ops/eq.h"
 #include "generated/ops/exp.h"
-#include "generated/ops/expand.h"
 #include "generated/ops/fill.h"
 #include "generated/ops/le.h"
-#include "generated/ops/linalg_vector_norm.h"
 #include "generated/ops/log.h"
 #include "generated/ops/masked_fill.h"
 #include "generated/ops/mean.h"
@@ -21,9 +18,7 @@
 #include "generated/ops/mul.h"
 #include "generated/ops/ne.h"
 #include "generated/ops/neg.h"
-#include "generated/ops/norm.h"
 #include "generated/ops/pairwise_distance.h"
-#include "generated/ops/scalar_tensor.h"
 #include "generated/ops/sqrt.h"
 #include "generated/ops/sub.h"
 #include "generated/ops/sum.h"
@@ -33,9 +28,6 @@
 #include "kernels/loss/composites.h"
 #include "kernels/loss/reduction.h"
 #include "runtime/error.h"
-#include "runtime/keyset.h"
-#include "runtime/promote.h"
-#include "runtime/shape.h"
 
 namespace tn::composite {
 namespace {
@@ -123,32 +115,6 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   Tensor far = at::pairwise_distance(anchor, negative, p, eps);
   if (swap) far = at::minimum(far, at::pairwise_distance(positive, negative, p, eps));
   return reduce(at::clamp_min(at::sub(at::add(near, Scalar(margin)), far), Scalar(0)), reduction);
-}
-
-Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
-  const int64_t dim = std::max(x1.dim(), x2.dim()) - 1;
-  return at::norm(at::add(at::sub(x1, x2), Scalar(eps)), std::optional<Scalar>(Scalar(p)), IntView(&dim, 1), keepdim);
-}
-
-Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
-  const ScalarType common = result_type(x1, x2);
-  TN_CHECK(is_floating(common), "expected common dtype to be floating point, yet common dtype is ", scalar_type_name(common));
-  const DimVector sizes = infer_size(x1.sizes(), x2.sizes());
-  const auto prepared = [&](const Tensor& t) {
-    const Tensor x = is_integral(t.dtype(), true) ? at::_to_copy(t, common) : t;
-    return x.sizes() == IntView(sizes) ? x : at::expand(x, sizes);
-  };
-  const auto norm_of = [&](const Tensor& t) {
-    return at::clone(at::linalg_vector_norm(t, Scalar(2), OptionalIntArrayRef(IntView(&dim, 1)), true));
-  };
-  const Tensor a = prepared(x1), b = prepared(x2), norm_a = norm_of(a), norm_b = norm_of(b);
-  {
-    // The least norm is a constant to gradients.
-    const GradModeGuard off(false);
-    at::clamp_min_(norm_a, at::scalar_tensor(Scalar(eps), norm_a.dtype() == norm_b.dtype() ? norm_a.dtype() : common, {}, a.device()));
-    at::clamp_min_(norm_b, at::scalar_tensor(Scalar(eps), norm_a.dtype() == norm_b.dtype() ? norm_a.dtype() : common, {}, a.device()));
-  }
-  return sum_over(at::mul(at::div(a, norm_a), at::div(b, norm_b)), dim);
 }
 
 }  // namespace tn::composite
