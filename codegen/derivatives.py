@@ -9,6 +9,7 @@ from typing import Any
 
 from codegen import python_tables
 from codegen.claims import Plan
+from codegen.forward_mode import ForwardMode
 from codegen.model import Op
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,7 +68,7 @@ _OWN_METHODS = set(
     "size stride dim numel is_complex is_floating_point is_contiguous storage_offset data sym_size sym_numel sym_storage_offset "
     "is_neg is_conj".split()
 )
-_KNOWN = {"std::tuple", "std::make_tuple", "std::vector", "Tensor", "TensorList", "Scalar", "std::optional", "GradMode::is_enabled", "rich"}
+_KNOWN = {"std::tuple", "std::make_tuple", "std::vector", "Tensor", "TensorList", "Scalar", "std::optional", "GradMode::is_enabled", "rich", "IntArrayRef"}
 
 
 def cpp(text: str) -> str:
@@ -138,6 +139,7 @@ class Derivatives:
         self.helpers = helper_names()
         self.nodes: dict[str, NodeClass] = {}
         self.kernels: list[Kernel] = []
+        self.forward = ForwardMode(self)
         from torchgen import local
 
         with local.parametrize(use_const_ref_for_mutable_tensors=True, use_ilistref_for_tensor_lists=False):
@@ -170,6 +172,9 @@ class Derivatives:
                 continue
             kernel = Kernel(op, node.name)
             kernel.context = self._kernel(op, node, info, [o.name for o in gen_differentiable_outputs(match)])
+            forward = self.forward.add(op, match, kernel.context["returns"])
+            kernel.context["forward"] = forward is not None
+            kernel.context["forward_original"] = forward is not None and forward.needs_original
             self.kernels.append(kernel)
         self.kernels.sort(key=lambda k: k.op.full)
 
@@ -195,7 +200,7 @@ class Derivatives:
                 saved.append(Saved(name, kind, stored, s.expr, is_output, "" if is_output else _guard(s, info, inputs)))
         lists = dict(inputs)
         formulas = tuple(
-            Formula(d.var_names, len(d.var_names) == 1 and lists[d.var_names[0]], _INSTEAD.get(info.op, d.formula), self._missing(_INSTEAD.get(info.op, d.formula)))
+            Formula(d.var_names, len(d.var_names) == 1 and lists[d.var_names[0]], _INSTEAD.get(info.op, d.formula), self.missing(_INSTEAD.get(info.op, d.formula)))
             for d in info.derivatives
         )
         named = tuple((f"grad_{n}", i) for i, n in enumerate(outputs))
@@ -203,7 +208,7 @@ class Derivatives:
         self.nodes[info.op] = node
         return node
 
-    def _missing(self, formula: str) -> str:
+    def missing(self, formula: str) -> str:
         for name in _CALL.findall(formula):
             plain = name.split("::")[-1]
             if name in _KNOWN or plain in self.helpers or plain.removesuffix("_symint") in self.ops_by_name:
@@ -275,6 +280,7 @@ class Derivatives:
         from codegen.emit import api_row, cpp_name
 
         text = "\n".join(f.text for n in self.nodes.values() for f in n.formulas if not f.missing)
+        text += "\n" + self.forward.text()
         text += "\n" + "\n".join(p.read_text() for p in sorted(HELPERS.glob("*.*")))
         words = set(_WORD.findall(text))
         functions, methods = [], []
@@ -300,7 +306,8 @@ class Derivatives:
 
     def files(self, render: Any) -> dict[str, str]:
         api = self.api()
-        files = {"autograd/api.h": render("autograd_api.h.j2", **api), "autograd/api.cpp": render("autograd_api.cpp.j2", **api)}
+        files = self.forward.files(render)
+        files |= {"autograd/api.h": render("autograd_api.h.j2", **api), "autograd/api.cpp": render("autograd_api.cpp.j2", **api)}
         for i in range(SHARDS):
             kernels = [k.context for k in self.kernels if python_tables.shard_of(k.node, SHARDS) == i]
             made = {k["node"] for k in kernels if k["form"] != "out"}  # out= forms make none

@@ -28,6 +28,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   output_nr_ = t->autograd ? t->autograd->output_nr : 0;
   data_ = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
   data_->share_version(*t.impl());
+  tangent_ = forward::tangent_of(t);
 }
 
 Tensor SavedVariable::unpack(const Node& saved_for) const {
@@ -54,6 +55,7 @@ Tensor SavedVariable::unpack(const Node& saved_for) const {
     meta.output_nr = output_nr_;
     meta.attr_version = t->version();
     t->set_requires_grad_bit(true);
+    if (tangent_.defined()) forward::set_tangent(t, tangent_, false);
   }
   return t;
 }

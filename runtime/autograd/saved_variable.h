@@ -17,12 +17,14 @@ class SavedVariable {
   Tensor unpack(const Node& saved_for) const;
   void reset() {
     data_.reset();
+    tangent_.reset();
     released_ = true;
   }
   bool released() const { return released_; }
 
  private:
   Tensor data_;
+  Tensor tangent_;  // of an output; an input still has its own
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;
   bool is_output_ = false;
