@@ -10,6 +10,7 @@
 #include "generated/ops/zeros.h"
 #include "runtime/autograd/engine.h"
 #include "runtime/autograd/saved_variable.h"
+#include "runtime/refuse.h"
 
 namespace tn::py {
 
@@ -169,6 +170,17 @@ PyObject* saved_tensors(PyObject* self, void*) {
     return grads_tuple(unpack_list(*c->saved, *node));
   });
 }
+// Input metadata and compiled autograd are read by torch.compile alone; what is saved can't be inspected packed yet.
+template <const char* kWhat>
+PyObject* refuse_property(PyObject*, void*) {
+  return guarded([]() -> PyObject* { refuse("torch._C._FunctionBase", kWhat, "torch.compile is not there"); });
+}
+constexpr char kState[] = "_compiled_autograd_backward_state", kMetadata[] = "_input_metadata";
+PyObject* raw_saved_tensors(PyObject*, void*) {
+  return guarded([]() -> PyObject* { refuse("torch._C._FunctionBase", "_raw_saved_tensors", "packed tensors have no binding yet"); });
+}
+PyObject* is_pure_view(PyObject*, void*) { Py_RETURN_FALSE; }
+PyObject* compiled_symints(PyObject*, PyObject*) { return PyList_New(0); }
 PyObject* clear_saved(PyObject* self, PyObject*) {
   if (!engine::keeps_graph())
     for (SavedVariable& s : *context_of(self)->saved) s.reset();
@@ -303,6 +315,7 @@ PyObject* apply(PyObject* cls, PyObject* args) {
 
 PyMethodDef methods[] = {{"apply", apply, METH_VARARGS | METH_CLASS, nullptr},
                          {"maybe_clear_saved_tensors", clear_saved, METH_NOARGS, nullptr},
+                         {"_get_compiled_autograd_symints", compiled_symints, METH_NOARGS, nullptr},
                          {"name", node_name, METH_NOARGS, nullptr},
                          {"register_hook", node_register_hook, METH_O, nullptr},
                          {"register_prehook", node_register_prehook, METH_O, nullptr},
@@ -312,6 +325,10 @@ PyMethodDef methods[] = {{"apply", apply, METH_VARARGS | METH_CLASS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {
     {"saved_tensors", saved_tensors, nullptr, nullptr, nullptr},
+    {"_raw_saved_tensors", raw_saved_tensors, nullptr, nullptr, nullptr},
+    {"_compiled_autograd_backward_state", refuse_property<kState>, nullptr, nullptr, nullptr},
+    {"_input_metadata", refuse_property<kMetadata>, nullptr, nullptr, nullptr},
+    {"_is_pure_view", is_pure_view, nullptr, nullptr, nullptr},
     {"saved_variables", saved_tensors, nullptr, nullptr, nullptr},
     {"next_functions", node_next_functions, nullptr, nullptr, nullptr},
     {"metadata", node_metadata, nullptr, nullptr, nullptr},

@@ -8,6 +8,7 @@
 #include "bindings/objects.h"
 #include "bindings/py.h"
 #include "bindings/torch_function.h"
+#include "runtime/autocast.h"
 #include "runtime/autograd/engine.h"
 #include "runtime/keyset.h"
 #include "runtime/refuse.h"
@@ -74,40 +75,25 @@ PyObject* is_anomaly(PyObject*, PyObject*) { return new_bool(engine::anomaly.ena
 PyObject* is_anomaly_nan(PyObject*, PyObject*) { return new_bool(engine::anomaly.check_nan); }
 
 // ---- autocast -----------------------------------------------------------------------------------------------------------
+// In the order of AutocastState's dtypes.
 struct AutocastDevice {
   const char* name;
   DispatchKey key;
-  ScalarType dtype;
 };
-constexpr AutocastDevice kDevices[] = {{"cpu", DispatchKey::AutocastCPU, ScalarType::BFloat16},
-                                       {"cuda", DispatchKey::AutocastCUDA, ScalarType::Half},
-                                       {"mtia", DispatchKey::AutocastMTIA, ScalarType::Half},
-                                       {"maia", DispatchKey::AutocastMAIA, ScalarType::BFloat16},
-                                       {"xpu", DispatchKey::AutocastXPU, ScalarType::Half},
-                                       {"ipu", DispatchKey::AutocastIPU, ScalarType::Half},
-                                       {"hpu", DispatchKey::AutocastHPU, ScalarType::BFloat16},
-                                       {"xla", DispatchKey::AutocastXLA, ScalarType::BFloat16},
-                                       {"mps", DispatchKey::AutocastMPS, ScalarType::Half},
-                                       {"privateuseone", DispatchKey::AutocastPrivateUse1, ScalarType::Half}};
+constexpr AutocastDevice kDevices[] = {{"cpu", DispatchKey::AutocastCPU},
+                                       {"cuda", DispatchKey::AutocastCUDA},
+                                       {"mtia", DispatchKey::AutocastMTIA},
+                                       {"maia", DispatchKey::AutocastMAIA},
+                                       {"xpu", DispatchKey::AutocastXPU},
+                                       {"ipu", DispatchKey::AutocastIPU},
+                                       {"hpu", DispatchKey::AutocastHPU},
+                                       {"xla", DispatchKey::AutocastXLA},
+                                       {"mps", DispatchKey::AutocastMPS},
+                                       {"privateuseone", DispatchKey::AutocastPrivateUse1}};
 constexpr int kNumDevices = static_cast<int>(std::size(kDevices));
-constexpr int kCpu = 0, kCuda = 1, kXla = 7, kIpu = 5;
+static_assert(kNumDevices == kAutocastDevices);
+constexpr int kCpu = kAutocastCpu, kCuda = 1, kXla = 7, kIpu = 5;
 
-// Each thread has its own dtypes, nesting depth and cache switch; enabled is a bit of its excluded keys.
-struct AutocastState {
-  ScalarType dtypes[kNumDevices];
-  bool initialised;
-  bool cache_off;
-  int nesting;
-};
-constinit thread_local AutocastState autocast{};
-
-AutocastState& autocast_state() {
-  if (!autocast.initialised) {
-    for (int i = 0; i < kNumDevices; ++i) autocast.dtypes[i] = kDevices[i].dtype;
-    autocast.initialised = true;
-  }
-  return autocast;
-}
 bool autocast_enabled(int i) { return (thread_state.excluded & KeySet(kDevices[i].key).raw()) == 0; }
 void enable_autocast(int i, bool on) {
   const uint64_t bit = KeySet(kDevices[i].key).raw();
@@ -125,34 +111,47 @@ int device_index(PyObject* text) {
   return -1;
 }
 
-PyObject* is_autocast_enabled(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  if (n == 0) return new_bool(autocast_enabled(kCuda));  // the deprecated form means CUDA
-  const int i = device_index(args[0]);
+PyObject* is_autocast_enabled(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"device_type", nullptr};
+  PyObject* device = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_autocast_enabled", const_cast<char**>(names), &device)) return nullptr;
+  const int i = device ? device_index(device) : kCuda;  // without an argument, the deprecated form: it means CUDA
   return i < 0 ? nullptr : new_bool(autocast_enabled(i));
 }
-PyObject* set_autocast_enabled(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  if (n < 1 || n > 2) return PyErr_Format(PyExc_TypeError, "set_autocast_enabled(): expected 1 or 2 arguments, got %zd", n);
-  const int i = n == 2 ? device_index(args[0]) : kCuda;
+PyObject* set_autocast_enabled(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"device_type", "enabled", nullptr};
+  static const char* old_names[] = {"enabled", nullptr};
+  PyObject *device = nullptr, *enabled;
+  const bool old = PyTuple_GET_SIZE(args) + (kwargs ? PyDict_GET_SIZE(kwargs) : 0) == 1;
+  if (old ? !PyArg_ParseTupleAndKeywords(args, kwargs, "O:set_autocast_enabled", const_cast<char**>(old_names), &enabled)
+          : !PyArg_ParseTupleAndKeywords(args, kwargs, "OO:set_autocast_enabled", const_cast<char**>(names), &device, &enabled))
+    return nullptr;
+  const int i = device ? device_index(device) : kCuda;
   bool on;
-  if (i < 0 || !to_flag(args[n - 1], "set_autocast_enabled", &on)) return nullptr;
+  if (i < 0 || !to_flag(enabled, "set_autocast_enabled", &on)) return nullptr;
   enable_autocast(i, on);
   Py_RETURN_NONE;
 }
-PyObject* get_autocast_dtype(PyObject*, PyObject* device) {
+PyObject* get_autocast_dtype(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"device_type", nullptr};
+  PyObject* device;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:get_autocast_dtype", const_cast<char**>(names), &device)) return nullptr;
   const int i = device_index(device);
-  return i < 0 ? nullptr : Py_XNewRef(dtype_object(autocast_state().dtypes[i]));
+  return i < 0 ? nullptr : Py_XNewRef(dtype_object(autocast_state.dtypes[i]));
 }
 bool store_dtype(int i, PyObject* dtype) {
   if (i < 0) return false;
-  if (!is_dtype(dtype, &autocast_state().dtypes[i])) {
+  if (!is_dtype(dtype, &autocast_state.dtypes[i])) {
     PyErr_Format(PyExc_TypeError, "dtype must be a torch.dtype (got %s)", Py_TYPE(dtype)->tp_name);
     return false;
   }
   return true;
 }
-PyObject* set_autocast_dtype(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  if (n != 2) return PyErr_Format(PyExc_TypeError, "set_autocast_dtype(): expected 2 arguments, got %zd", n);
-  if (!store_dtype(device_index(args[0]), args[1])) return nullptr;
+PyObject* set_autocast_dtype(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"device_type", "dtype", nullptr};
+  PyObject *device, *dtype;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:set_autocast_dtype", const_cast<char**>(names), &device, &dtype)) return nullptr;
+  if (!store_dtype(device_index(device), dtype)) return nullptr;
   Py_RETURN_NONE;
 }
 template <int kDevice>
@@ -165,7 +164,7 @@ PyObject* set_device_enabled(PyObject*, PyObject* value) {
   Py_RETURN_NONE;
 }
 template <int kDevice>
-PyObject* device_dtype(PyObject*, PyObject*) { return Py_XNewRef(dtype_object(autocast_state().dtypes[kDevice])); }
+PyObject* device_dtype(PyObject*, PyObject*) { return Py_XNewRef(dtype_object(autocast_state.dtypes[kDevice])); }
 template <int kDevice>
 PyObject* set_device_dtype(PyObject*, PyObject* dtype) {
   if (!store_dtype(kDevice, dtype)) return nullptr;
@@ -176,22 +175,30 @@ PyObject* is_any_autocast(PyObject*, PyObject*) {
     if (autocast_enabled(i)) Py_RETURN_TRUE;
   Py_RETURN_FALSE;
 }
-PyObject* is_autocast_available(PyObject*, PyObject* device) {
+PyObject* is_autocast_available(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"device_type", nullptr};
+  PyObject* device;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:_is_autocast_available", const_cast<char**>(names), &device)) return nullptr;
   if (!PyUnicode_Check(device)) return PyErr_Format(PyExc_TypeError, "_is_autocast_available(): argument 'device_type' (position 1) must be str, not %s", Py_TYPE(device)->tp_name);
   for (const AutocastDevice& d : kDevices)
     if (PyUnicode_CompareWithASCIIString(device, d.name) == 0) Py_RETURN_TRUE;
   Py_RETURN_FALSE;
 }
-PyObject* is_cache_enabled(PyObject*, PyObject*) { return new_bool(!autocast.cache_off); }
+PyObject* is_cache_enabled(PyObject*, PyObject*) { return new_bool(!autocast_state.cache_off); }
 PyObject* set_cache_enabled(PyObject*, PyObject* value) {
   bool on;
   if (!to_flag(value, "set_autocast_cache_enabled", &on)) return nullptr;
-  autocast.cache_off = !on;
+  autocast_state.cache_off = !on;
   Py_RETURN_NONE;
 }
-PyObject* increment_nesting(PyObject*, PyObject*) { return PyLong_FromLong(++autocast.nesting); }
-PyObject* decrement_nesting(PyObject*, PyObject*) { return PyLong_FromLong(--autocast.nesting); }
-PyObject* clear_cache(PyObject*, PyObject*) { Py_RETURN_NONE; }  // nothing is cached yet
+PyObject* increment_nesting(PyObject*, PyObject*) { return PyLong_FromLong(++autocast_state.nesting); }
+PyObject* decrement_nesting(PyObject*, PyObject*) { return PyLong_FromLong(--autocast_state.nesting); }
+PyObject* clear_cache(PyObject*, PyObject*) {
+  return guarded([]() -> PyObject* {
+    clear_autocast_cache();
+    Py_RETURN_NONE;
+  });
+}
 
 // ---- guards --------------------------------------------------------------------------------------------------------------
 // Upstream's old style of guard: it acts from construction on, until __exit__ or until the object dies.
@@ -292,10 +299,10 @@ PyMethodDef functions[] = {
     {"set_anomaly_enabled", as_cfunction(set_anomaly), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"is_anomaly_enabled", is_anomaly, METH_NOARGS, nullptr},
     {"is_anomaly_check_nan_enabled", is_anomaly_nan, METH_NOARGS, nullptr},
-    {"is_autocast_enabled", as_cfunction(is_autocast_enabled), METH_FASTCALL, nullptr},
-    {"set_autocast_enabled", as_cfunction(set_autocast_enabled), METH_FASTCALL, nullptr},
-    {"get_autocast_dtype", get_autocast_dtype, METH_O, nullptr},
-    {"set_autocast_dtype", as_cfunction(set_autocast_dtype), METH_FASTCALL, nullptr},
+    {"is_autocast_enabled", as_cfunction(is_autocast_enabled), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"set_autocast_enabled", as_cfunction(set_autocast_enabled), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"get_autocast_dtype", as_cfunction(get_autocast_dtype), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"set_autocast_dtype", as_cfunction(set_autocast_dtype), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"is_autocast_cpu_enabled", device_enabled<kCpu>, METH_NOARGS, nullptr},
     {"set_autocast_cpu_enabled", set_device_enabled<kCpu>, METH_O, nullptr},
     {"get_autocast_cpu_dtype", device_dtype<kCpu>, METH_NOARGS, nullptr},
@@ -311,7 +318,7 @@ PyMethodDef functions[] = {
     {"get_autocast_ipu_dtype", device_dtype<kIpu>, METH_NOARGS, nullptr},
     {"set_autocast_ipu_dtype", set_device_dtype<kIpu>, METH_O, nullptr},
     {"_is_any_autocast_enabled", is_any_autocast, METH_NOARGS, nullptr},
-    {"_is_autocast_available", is_autocast_available, METH_O, nullptr},
+    {"_is_autocast_available", as_cfunction(is_autocast_available), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"is_autocast_cache_enabled", is_cache_enabled, METH_NOARGS, nullptr},
     {"set_autocast_cache_enabled", set_cache_enabled, METH_O, nullptr},
     {"autocast_increment_nesting", increment_nesting, METH_NOARGS, nullptr},

@@ -44,7 +44,8 @@ bool bind_no_op_kernels() {
   serve<EnterTensorRange>("profiler::_record_function_enter", "");
   serve<LeaveRange>("profiler::_record_function_exit", "");
   serve<LeaveRange>("profiler::_record_function_exit", "_RecordFunction");
-  serve<AnswerFalse>("mkldnn::_is_mkldnn_acl_supported", "");
+  for (const char* name : {"mkldnn::_is_mkldnn_acl_supported", "mkldnn::_is_mkldnn_bf16_supported", "mkldnn::_is_mkldnn_fp16_supported"})
+    serve<AnswerFalse>(name, "");
   return true;
 }
 

@@ -35,5 +35,7 @@ Node* function_node(PyObject* context);  // borrowed; null when the graph is gon
 bool bind_nodes(PyObject* module);
 bool bind_engine(PyObject* module);
 bool bind_function(PyObject* module);
+bool bind_forward_nodes(PyObject* module);
+bool bind_saved_hooks(PyObject* module);
 
 }  // namespace tn::py

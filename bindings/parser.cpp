@@ -361,7 +361,10 @@ PyObject* run(const Function& f, const Signature& s, const PyCall& call, Parsed&
     if (s.flags & Signature::kOptions) name_options(f, s, p);
     enter(op, {p.args(), s.num_args}, out.data(), p.large);
   }
-  if ((s.flags & Signature::kInplaceSelf) && f.method) return Py_NewRef(call.self);
+  if (s.flags & Signature::kInplaceSelf) {
+    if (f.method) return Py_NewRef(call.self);
+    if (op.info->num_returns == 0) return Py_NewRef(call.nargs > 0 ? call.args[0] : find_keyword(call, call.num_keywords(), s.params[0].name));
+  }
   PyObject* const result = results_to_python(f, op, out.data());
   if (p.requires_grad && result && is_tensor(result)) set_requires_grad(tensor_of(result), true);
   return result;

@@ -38,7 +38,7 @@ DTYPE_GROUPS = {
 DTYPE_GROUPS["real"] = DTYPE_GROUPS["integral"] + DTYPE_GROUPS["floating"]
 DTYPE_GROUPS["all"] = [*DTYPE_GROUPS["real"], *DTYPE_GROUPS["complex"], "bool"]
 WAYS = ("slot", "raw", "compose", "python", "refuse")
-FIELDS = {*WAYS, "file", "dtypes", "meta", "include", "conj", "fast", "grain", "forms"}
+FIELDS = {*WAYS, "file", "dtypes", "meta", "include", "conj", "fast", "grain", "forms", "versions"}
 
 
 class ClaimError(Exception):
@@ -60,6 +60,7 @@ class Claim:
     include: tuple[str, ...] = ()
     conj: bool = False
     forms: bool = True
+    versions: bool = False  # the kernel bumps the versions of what it writes itself, with `versions: own`
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,7 @@ def read_family(path: Path) -> list[Claim]:
                 include=tuple(body.get("include", ())),
                 conj=body.get("conj") == "aware",
                 forms=bool(body.get("forms", True)),
+                versions=body.get("versions") == "own",
             )
         )
     return claims

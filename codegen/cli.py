@@ -2,6 +2,7 @@
 
 python -m codegen generate [--out DIR] [--torch-version X]   write generated/
 python -m codegen dashboard                                   coverage-report/index.html and docs/coverage.md
+python -m codegen derivatives                                 nodes whose formulas still call something that is missing
 python -m codegen show OP                                     one operator: schema, way, slot, today's refusal
 """
 
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 from codegen import claims, dashboard, names, upstream
+from codegen.derivatives import Derivatives
 from codegen.emit import Emitter
 from codegen.model import Surface, load
 
@@ -90,6 +92,12 @@ def show(args: argparse.Namespace) -> int:
     return 0
 
 
+def derivatives(args: argparse.Namespace) -> int:
+    for line in Derivatives(claims.plan(surface(), ROOT / "kernels")).report():
+        print(line)
+    return 0
+
+
 def write_dashboard(args: argparse.Namespace) -> int:
     for name, text in dashboard.render(ROOT).items():
         (ROOT / name).write_text(text, encoding="utf-8")
@@ -106,9 +114,11 @@ def main() -> int:
     one = commands.add_parser("show")
     one.add_argument("op")
     commands.add_parser("dashboard")
+    commands.add_parser("derivatives")
     args = parser.parse_args()
     try:
-        return {"generate": generate, "show": show, "dashboard": write_dashboard}[args.command](args)
+        run = {"generate": generate, "show": show, "dashboard": write_dashboard, "derivatives": derivatives}
+        return run[args.command](args)
     except claims.ClaimError as error:
         print(error, file=sys.stderr)
         return 1

@@ -33,9 +33,13 @@ _STORED = {
     "at::IntArrayRef": "std::vector<int64_t>",
     "c10::SymIntArrayRef": "std::vector<int64_t>",
     "::std::vector<c10::SymInt>": "std::vector<int64_t>",
+    "::std::vector<::std::vector<c10::SymInt>>": "std::vector<std::vector<int64_t>>",
+    "::std::vector<::std::vector<int64_t>>": "std::vector<std::vector<int64_t>>",
+    "::std::vector<at::ScalarType>": "std::vector<ScalarType>",
     "at::ArrayRef<double>": "std::vector<double>",
     "at::OptionalIntArrayRef": "std::optional<std::vector<int64_t>>",
     "at::OptionalSymIntArrayRef": "std::optional<std::vector<int64_t>>",
+    "::std::optional<c10::SymIntArrayRef>": "std::optional<std::vector<int64_t>>",
     "::std::optional<c10::SymInt>": "std::optional<int64_t>",
     "::std::optional<int64_t>": "std::optional<int64_t>",
     "::std::optional<double>": "std::optional<double>",
@@ -46,16 +50,21 @@ _STORED = {
     "c10::string_view": "std::string",
 }
 _TENSOR = {"at::Tensor", "::std::optional<at::Tensor>"}
-_TENSOR_LIST = {"at::TensorList", "at::ITensorListRef", "const at::ITensorListRef &", "::std::vector<at::Tensor>"}
+_TENSOR_LIST = {"at::TensorList", "at::ITensorListRef", "const at::ITensorListRef &", "::std::vector<at::Tensor>", "c10::List<::std::optional<at::Tensor>>"}
 
 # Where upstream's text asks for devices that don't exist here: the same mathematics by its own helper.
 _INSTEAD = {
-    "NativeGroupNormBackward0": "infinitely_differentiable_native_group_norm_backward(rich(grads[0]), rich(grads[1]), rich(grads[2]), "
-    "input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask)"
+    "NativeGroupNormBackward0": "GradMode::is_enabled() || grads[1].defined() || grads[2].defined() ? "
+    "infinitely_differentiable_native_group_norm_backward(rich(grads[0]), rich(grads[1]), rich(grads[2]), "
+    "input, result1, result2, weight, N, C, HxW, group, eps, grad_input_mask) : (grads[0].defined() ? "
+    "native_group_norm_backward(rich(grads[0]), input, result1, result2, weight, N, C, HxW, group, grad_input_mask) : "
+    "std::tuple<Tensor, Tensor, Tensor>())"
 }
+# A reserve is memory of other backends' libraries, which consume it; ours is empty.
+_RESERVE = ("retain_variables ? result3.clone() : result3", "result3")
 
 _CALL = re.compile(r"(?<![\w.>:])((?:\w+::)*\w+)\s*(?=\()")
-_METHOD = re.compile(r"(?:\.|->)(\w+)\s*(?=[(<])")
+_METHOD = re.compile(r"(?:\.|->)([A-Za-z_]\w*)\s*(?=[(<])")
 _WORD = re.compile(r"\w+")
 # Members that hand-written classes have (templates/autograd_api.h.j2), and functions that are no operators.
 _MEMBERS = set(
@@ -140,6 +149,7 @@ class Derivatives:
         self.nodes: dict[str, NodeClass] = {}
         self.kernels: list[Kernel] = []
         self.forward = ForwardMode(self)
+        self.left_out: dict[str, str] = {}  # served operators with a derivative that get no node, and why
         from torchgen import local
 
         with local.parametrize(use_const_ref_for_mutable_tensors=True, use_ilistref_for_tensor_lists=False):
@@ -160,15 +170,19 @@ class Derivatives:
         )
         for match in match_differentiability_info(list(surface.natives_in_yaml_order), infos):
             op = surface.by_name[str(match.func.func.name)]
-            if not match.info or not op.typed or op.implicit or op.name.startswith("_foreach"):
+            if not match.info or op.implicit:
                 continue
             if op.full not in self.plan.served and op.full not in self.plan.python:
+                continue
+            if not op.typed or op.name.startswith("_foreach"):
+                self.left_out[op.full] = "no typed call" if not op.typed else "a loop over lists"
                 continue
             info = match.info["Default"] if "Default" in match.info else next(iter(match.info.values()))
             if not info.derivatives:
                 continue
             node = self._node(info, [o.name for o in gen_differentiable_outputs(match)])
             if node is None:
+                self.left_out[op.full] = "it saves a value of a type without storage"
                 continue
             kernel = Kernel(op, node.name)
             kernel.context = self._kernel(op, node, info, [o.name for o in gen_differentiable_outputs(match)])
@@ -200,8 +214,9 @@ class Derivatives:
                 saved.append(Saved(name, kind, stored, s.expr, is_output, "" if is_output else _guard(s, info, inputs)))
         lists = dict(inputs)
         formulas = tuple(
-            Formula(d.var_names, len(d.var_names) == 1 and lists[d.var_names[0]], _INSTEAD.get(info.op, d.formula), self.missing(_INSTEAD.get(info.op, d.formula)))
+            Formula(d.var_names, len(d.var_names) == 1 and lists[d.var_names[0]], text, self.missing(text))
             for d in info.derivatives
+            for text in [_INSTEAD.get(info.op, d.formula).replace(*_RESERVE)]
         )
         named = tuple((f"grad_{n}", i) for i, n in enumerate(outputs))
         node = NodeClass(info.op, tuple(inputs), formulas, tuple(saved), named)
@@ -230,7 +245,7 @@ class Derivatives:
         arguments = {a.name: a for a in op.args}
         saves_before, saves_after, clones_self = [], [], False
         for s in node.saved:
-            expr = s.expr
+            expr = s.expr.replace("c10::SymIntArrayRef", "IntArrayRef").replace("->sym_sizes()", "->sizes()")
             if s.kind == "tensor":
                 source = s.name
                 if s.is_output and inplace:
@@ -296,11 +311,19 @@ class Derivatives:
                     row["definition"] = ", ".join(f"{cpp(a.cpp)} {cpp_name(a)}" for a in op.args)
                     row["signature"] = cpp(op.signature)
                     row["result"] = result_type(op)
-                    row["options"] = _with_options(op, row)
+                    row["options"] = _with_options(op)
                     functions.append(row)
                     if is_method(op) and name not in _OWN_METHODS:
                         methods.append(dict(row, **_as_method(op, row["declaration"])))
         return {"functions": functions, "methods": methods}
+
+    def report(self) -> list[str]:
+        """A line for every node and every operator without one: and what its formulas still call."""
+        lines = [f"{full}: no node: {why}" for full, why in sorted(self.left_out.items())]
+        for node in sorted(self.nodes.values(), key=lambda n: n.name):
+            lines += [f"{node.name}: {', '.join(f.outputs)} needs {f.missing}" for f in node.formulas if f.missing]
+        whole = sum(all(not f.missing for f in n.formulas) for n in self.nodes.values())
+        return [*lines, f"{whole} of {len(self.nodes)} nodes of served operators have all their formulas"]
 
     # ---- files -------------------------------------------------------------------------------------------------
 
@@ -341,10 +364,11 @@ def _as_method(op: Op, declaration: str) -> dict[str, str]:
         "method_declaration": ", ".join(declared),
         "method_definition": ", ".join(f"{cpp(a.cpp)} {cpp_name(a)}" for a in args),
         "method_names": "".join(f", {'*this' if a.name == 'self' else cpp_name(a)}" for a in op.args),
+        "method_options": _with_options(op, method=True),
     }
 
 
-def _with_options(op: Op, row: dict[str, Any]) -> dict[str, str] | None:
+def _with_options(op: Op, method: bool = False) -> dict[str, str] | None:
     """The overload with TensorOptions in place of dtype, layout, device and pin_memory, as upstream's C++ API has it."""
     from codegen.emit import cpp_name
 
@@ -353,7 +377,9 @@ def _with_options(op: Op, row: dict[str, Any]) -> dict[str, str] | None:
     members = {"dtype": "dtype_opt", "layout": "layout_opt", "device": "device_opt", "pin_memory": "pinned_memory_opt"}
     declared, passed = [], []
     for a in op.args:
-        if a.name in members:
+        if method and a.name == "self":
+            passed.append(", *this")
+        elif a.name in members:
             if a.name == "dtype":
                 declared.append("TensorOptions options")
             passed.append(f", options.{members[a.name]}()")

@@ -20,6 +20,7 @@ from codegen.model import Arg, Op
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 SCHEMAS = Path(__file__).resolve().parent / "schemas"
+AUTOCAST = Path(__file__).resolve().parent / "autocast.yaml"
 FUNCTION_SHARDS = 8
 ADAPTER_SHARDS = 4
 
@@ -55,6 +56,7 @@ class Emitter:
         files = {"op_ids.h": self.render("op_ids.h.j2", ops=self.surface.ops)}
         files["op_table.cpp"] = self._op_table()
         files["extra_ops.cpp"] = self.render("extra_ops.cpp.j2", ops=extra_ops())
+        files["autocast_table.cpp"] = self.render("autocast_table.cpp.j2", rows=self._autocast())
         files |= self._families() | self._typed_api() | self._bindings()
         files |= Derivatives(self.plan).files(self.render)
         files |= more
@@ -89,6 +91,13 @@ class Emitter:
                 }
             )
         return self.render("op_table.cpp.j2", ops=rows, key_lists=lists.items())
+
+    def _autocast(self) -> list[tuple[str, str]]:
+        """The operators of autocast.yaml with their policies, as far as the surface has them."""
+        names = {"lower_precision": "LowerPrecision", "fp32": "Fp32", "promote": "Promote"}
+        data = yaml.load(AUTOCAST.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        rows = [(op, names[policy]) for policy, ops in data.items() for op in ops]
+        return sorted((self.surface.by_name[op].ident, policy) for op, policy in rows if op in self.surface.by_name)
 
     def _way(self, op: Op) -> str:
         served = self.plan.served.get(op.full)
@@ -277,10 +286,17 @@ def cpp_name(arg: Arg) -> str:
 
 
 def returned(op: Op, targets: list[str]) -> str:
-    """The expression that gives back the written arguments."""
+    """The expression that gives back the written arguments; where one is returned of several, it is self or out."""
     if op.result == "void":
         return ""
-    return targets[0] if len(targets) == 1 else f"{op.result}({', '.join(targets)})"
+    return targets[0] if len(targets) == 1 or (targets and op.num_returns == 1) else f"{op.result}({', '.join(targets)})"
+
+
+def bumped(op: Op, outs: list[str], written: list[str]) -> list[str]:
+    """Whose version a write bumps: as upstream, the returned arguments, or all written ones where nothing is returned."""
+    if op.kind in ("inplace", "out") or op.num_returns == 0:
+        return outs or (written[: op.num_returns] if op.num_returns else written)
+    return []
 
 
 def kernel_row(served: Served) -> dict[str, Any]:
@@ -306,7 +322,9 @@ def kernel_row(served: Served) -> dict[str, Any]:
         call = f"k_{source.ident}({', '.join(passed)})"
     viewed = next((cpp_name(a) for a in op.args if a.is_tensor and not a.is_write), "") if op.view else ""
     # detach gives no view to differentiate through, so it has no base.
-    tracked = not op.implicit and op.name != "detach" and (bool(written) or (op.view and op.kind == "functional"))
+    # Upstream tracks what in-place and out= forms write, and nothing that other schemas say they change.
+    writes = bool(written) and op.kind in ("inplace", "out")
+    tracked = not op.implicit and not claim.versions and op.name != "detach" and (writes or (op.view and op.kind == "functional"))
     kind = "kImplicit" if op.implicit else "kBackendAndMeta" if claim.way != "raw" or claim.meta else "kBackend"
     gate = next((cpp_name(a) for a in source.args if a.cpp in ("const Tensor&", "TensorList")), "")
     results = source.num_returns
@@ -340,9 +358,9 @@ def kernel_row(served: Served) -> dict[str, Any]:
         "call": call,
         "tracked": tracked,
         "view_of": viewed if tracked and not written else "",
-        "written": written,
+        "written": bumped(op, outs, written),
         "keep_result": "" if _returns_arguments(op) else "auto result = ",
-        "returned_tracked": returned(op, written) if _returns_arguments(op) else "result",
+        "returned_tracked": returned(op, outs or written) if _returns_arguments(op) else "result",
         "kind": kind,
         "adapter": adapter_name(op.signature),
     }

@@ -139,7 +139,9 @@ def _signature(sig: Any, base: Op, out: Op | None, *, method: bool) -> tuple[Sig
         outs = [a.name for a in out.args if a.is_out]
         num_outs = len(outs)
         out_args = tuple(-1 - outs.index(a.name) if a.is_out else names[a.name] for a in out.args)
-    flags = (1 | 2 if deprecated else 0) | (4 if base.kind == "inplace" else 0) | (8 if options else 0)
+    # Lists written in place are given back too, but not by the optimisers' fused steps.
+    gives_self = base.kind == "inplace" and (base.num_returns > 0 or base.name.startswith("_foreach_"))
+    flags = (1 | 2 if deprecated else 0) | (4 if gives_self else 0) | (8 if options else 0)
     row = SignatureRow(
         text=f"({', '.join(shown)})",
         params=tuple(params),

@@ -1,6 +1,9 @@
+#include <cstring>
 #include <string>
 
+#include "generated/ops/copy.h"
 #include "runtime/copy.h"
+#include "runtime/door.h"
 #include "runtime/error.h"
 #include "runtime/shape.h"
 #include "runtime/slots.h"
@@ -107,23 +110,35 @@ void check_cast(const Tensor& result, const Tensor& target) {
            " can't be cast to the desired output type ", scalar_type_name(target.dtype()));
 }
 
+// Composites run above autograd: their write is a call that it sees, and that counts the version.
+void write(const OpInfo& op, const Tensor& target, const Tensor& result) {
+  if (op.is(OpInfo::kImplicit)) {
+    at::copy_(target, result);
+  } else {
+    copy_into(target, result);
+  }
+}
+
 }  // namespace
 
-void write_inplace(const OpInfo&, const Tensor& result, const Tensor& self) {
+void write_inplace(const OpInfo& op, const Tensor& result, const Tensor& self) {
   if (result.is_same(self)) return;
   TN_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", result.sizes());
   check_cast(result, self);
-  copy_into(self, result);
+  write(op, self, result);
 }
 
-void write_out(const OpInfo&, const Tensor& result, const Tensor& out) {
+void write_out(const OpInfo& op, const Tensor& result, const Tensor& out) {
   if (result.is_same(out)) return;
+  if (op.is(OpInfo::kImplicit) && grad_mode())
+    TN_CHECK(!result.requires_grad() && !out.requires_grad(), op.name + std::strlen("aten::"),
+             "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
   check_cast(result, out);
   TN_CHECK(result.device().type == out.device().type, "Expected out tensor to have device ", result.device().str(), ", but got ",
            out.device().str(), " instead");
   if (resize_output(out, result.sizes()) && !result.is_contiguous() && result->is_non_overlapping_and_dense())
     out->set_geometry(result.sizes(), result.strides(), out.storage_offset());
-  copy_into(out, result);
+  write(op, out, result);
 }
 
 }  // namespace tn

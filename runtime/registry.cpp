@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "runtime/error.h"
+#include "runtime/autocast.h"
 #include "runtime/fallbacks.h"
 #include "runtime/func/layers.h"
 #include "runtime/op_table.h"
@@ -362,6 +363,7 @@ void init_core() {
     if (row.kernel || row.tracked || row.autograd) restore_columns(row);
     recompute(row);
   }
+  init_autocast();
   for (const ExtraOp* op = extra_ops; op->name; ++op) add_op(op->name, op->overload, op->schema, 0, op->reason);
 }
 

@@ -2,6 +2,7 @@
 #include <structmember.h>
 
 #include <cstring>
+#include <string>
 
 #include "bindings/names/names.h"
 #include "bindings/names/table.h"
@@ -27,7 +28,7 @@ const ClassRow* row_of(PyTypeObject* type) {
 
 PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
   const ClassRow* row = row_of(type);
-  if (row == nullptr) return raise_refusal(type->tp_name, "construction", kReasons[kAutogradNodeReason]);
+  if (row == nullptr) return raise_refusal(std::strrchr(type->tp_name, '.') + 1, "construction", kReasons[kAutogradNodeReason]);
   return raise_refusal(row->path, "construction", kReasons[row->reason]);
 }
 
@@ -264,7 +265,8 @@ bool make_class(int index, PyObject* owner, PyObject* module_name) {
 bool add_autograd_node_types(PyObject* module) {
   for (int i = 0; i < kAutogradNodeCount; ++i) {
     PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new)}, {0, nullptr}};
-    PyType_Spec spec = {kAutogradNodes[i], sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, slots};
+    const std::string dotted = std::string("builtins.") + kAutogradNodes[i];  // where upstream's say that they live
+    PyType_Spec spec = {dotted.c_str(), sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, slots};
     PyObject* type = PyType_FromSpec(&spec);
     if (type == nullptr) return false;
     const int failed = PyDict_SetItemString(PyModule_GetDict(module), kAutogradNodes[i], type);

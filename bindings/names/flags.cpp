@@ -5,6 +5,7 @@
 
 #include "bindings/names/names.h"
 #include "bindings/names/table.h"
+#include "kernels/attention/backends.h"
 
 namespace tn::py::names {
 namespace {
@@ -226,6 +227,19 @@ PyObject* set_sdp_order(PyObject*, PyObject* wanted) {
   Py_RETURN_NONE;
 }
 
+// What the CPU's attention reads too.
+template <bool attention::Switches::*kSwitch>
+PyObject* get_attention(PyObject*, PyObject*) {
+  return PyBool_FromLong(attention::switches.*kSwitch);
+}
+template <bool attention::Switches::*kSwitch>
+PyObject* set_attention(PyObject*, PyObject* value) {
+  if (!PyBool_Check(value))
+    return PyErr_Format(PyExc_RuntimeError, "set_sdp_use_math expects a bool, but got %s", Py_TYPE(value)->tp_name);
+  attention::switches.*kSwitch = value == Py_True;
+  Py_RETURN_NONE;
+}
+
 bool g_mobile_allocator = false;
 
 PyObject* mobile_allocator_is_set(PyObject*, PyObject*) { return PyBool_FromLong(g_mobile_allocator); }
@@ -344,6 +358,12 @@ PyMethodDef methods[] = {
     {"_set_cublas_allow_bf16_reduced_precision_reduction", set_reduced<1>, METH_VARARGS, nullptr},
     {"_get_sdp_priority_order", get_sdp_order, METH_NOARGS, nullptr},
     {"_set_sdp_priority_order", set_sdp_order, METH_O, nullptr},
+    {"_get_flash_sdp_enabled", get_attention<&attention::Switches::flash>, METH_NOARGS, nullptr},
+    {"_set_sdp_use_flash", set_attention<&attention::Switches::flash>, METH_O, nullptr},
+    {"_get_math_sdp_enabled", get_attention<&attention::Switches::math>, METH_NOARGS, nullptr},
+    {"_set_sdp_use_math", set_attention<&attention::Switches::math>, METH_O, nullptr},
+    {"_get_math_sdp_allow_fp16_bf16_reduction", get_attention<&attention::Switches::reduced_precision_math>, METH_NOARGS, nullptr},
+    {"_set_math_sdp_allow_fp16_bf16_reduction", set_attention<&attention::Switches::reduced_precision_math>, METH_O, nullptr},
     {"_is_default_mobile_cpu_allocator_set", mobile_allocator_is_set, METH_NOARGS, nullptr},
     {"_set_default_mobile_cpu_allocator", set_mobile_allocator, METH_NOARGS, nullptr},
     {"_unset_default_mobile_cpu_allocator", unset_mobile_allocator, METH_NOARGS, nullptr},

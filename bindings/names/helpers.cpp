@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string>
 
-#include "bindings/saved_hooks.h"
 #include "bindings/names/names.h"
+#include "bindings/node.h"
 #include "bindings/names/table.h"
 
 namespace tn::py::names {

@@ -256,22 +256,6 @@ Tensor unbind_backward(const GradList& grads, int64_t dim) {
     if (!p.defined()) p = at::zeros_like(like);
   return at::stack(TensorList(parts), dim);
 }
-// Exact where no element of the window overlaps another, which is where as_strided is used on purpose; else it refuses.
-Tensor as_strided_backward(Tensor grad, const TensorGeometry& input, IntArrayRef sizes, IntArrayRef strides, std::optional<int64_t> offset) {
-  std::vector<std::pair<int64_t, int64_t>> order;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] > 1) order.emplace_back(strides[d], sizes[d]);
-  std::sort(order.begin(), order.end());
-  int64_t reach = 0;
-  for (const auto& [stride, size] : order) {
-    if (stride <= reach) refuse("as_strided", "the gradient of a window that overlaps itself", "not written yet");
-    reach += stride * (size - 1);
-  }
-  const Tensor whole = at::zeros(IntArrayRef(product(input.sizes) == 0 ? 0 : tn::storage_bytes(input.sizes, input.strides, 0, 1)), grad.options());
-  const Tensor window = at::as_strided(whole, sizes, strides, offset.value_or(input.offset) - input.offset);
-  at::copy_(window, grad);
-  return at::as_strided(whole, input.sizes, input.strides, 0);
-}
 Tensor masked_fill_backward(const Tensor& grad, const Tensor& mask) { return at::where(mask, grad, Scalar(0)).sum(); }
 Tensor _to_copy_backward(const Tensor& grad, const TensorOptions& options) {
   return at::_to_copy(grad, options.dtype_opt(), {}, options.device_opt());

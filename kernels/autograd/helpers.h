@@ -45,6 +45,7 @@ inline Tensor operator+(const tn::Scalar& a, const Tensor& b) { return at::add(b
 inline Tensor operator*(const tn::Scalar& a, const Tensor& b) { return at::mul(b, a); }
 inline Tensor operator-(const tn::Scalar& a, const Tensor& b) { return at::rsub(b, a); }
 inline Tensor operator/(const tn::Scalar& a, const Tensor& b) { return at::mul(at::reciprocal(b), a); }
+inline Tensor operator<(const tn::Scalar& a, const Tensor& b) { return at::gt(b, a); }
 
 // As formulas write them: 1 - z, where C++ only has numbers of one type.
 inline std::complex<double> operator-(int a, const std::complex<double>& b) { return static_cast<double>(a) - b; }
@@ -54,6 +55,8 @@ inline double sqrt(double v) { return std::sqrt(v); }
 Tensor sum_to(const Tensor& grad, IntArrayRef sizes);
 }
 
+// A tensor that only some of the wanted gradients read.
+inline Tensor wrap_opt_if(const Tensor& t, bool condition) { return condition ? t : Tensor(); }
 Tensor not_implemented(const char* name, const char* reason = "");
 IntArrayRef strides_or_error(const Tensor& t, const char* name);
 
@@ -139,5 +142,39 @@ Tensor mse_loss_double_backward(const Tensor& grad, const Tensor& input, int64_t
 Tensor smooth_l1_loss_double_backward(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double beta);
 Tensor huber_loss_double_backward(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double delta);
 std::tuple<Tensor, Tensor, Tensor> infinitely_differentiable_native_group_norm_backward(const Tensor& dy, const Tensor& dmean, const Tensor& drstd, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& gamma, int64_t n, int64_t c, int64_t hw, int64_t group, double eps, const std::array<bool, 3>& mask);
+
+// ---- kernels/autograd/joins.cpp ----
+std::vector<std::vector<int64_t>> to_args_sizes(TensorList tensors);
+std::vector<std::vector<int64_t>> to_args_sizes_symint(TensorList tensors);
+std::vector<ScalarType> to_args_scalartypes(TensorList tensors);
+std::vector<tn::Tensor> cat_tensors_backward(const Tensor& grad, const std::vector<std::vector<int64_t>>& sizes, const std::vector<ScalarType>& dtypes, int64_t dim);
+std::vector<tn::Tensor> stack_tensors_backward(const Tensor& grad, int64_t dim, const std::vector<ScalarType>& dtypes);
+std::vector<tn::Tensor> block_diag_backward(const Tensor& grad, const std::vector<std::vector<int64_t>>& sizes, const std::vector<ScalarType>& dtypes);
+Tensor index_backward(const Tensor& zeros, TensorList indices, const Tensor& grad);
+Tensor as_strided_scatter_backward(const Tensor& grad, const TensorGeometry& input, const TensorGeometry& src, IntArrayRef sizes, IntArrayRef strides, std::optional<int64_t> offset);
+std::tuple<Tensor, Tensor> scatter_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce, bool include_self, const Tensor& result);
+std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, std::string_view reduce, bool include_self, const Tensor& result);
+std::tuple<Tensor, Tensor, Tensor> _trilinear_backward(const Tensor& grad, const Tensor& i1, const Tensor& i2, const Tensor& i3, IntArrayRef expand1, IntArrayRef expand2, IntArrayRef expand3, IntArrayRef sumdim, const std::array<bool, 3>& mask);
+std::tuple<Tensor, Tensor> _euclidean_dist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, const Tensor& result);
+Tensor _grouped_mm_mat1_backward(const Tensor& grad, const Tensor& mat2, IntArrayRef sizes, IntArrayRef strides, Layout layout, const Tensor& offs, const Scalar& alpha);
+Tensor _grouped_mm_mat2_backward(const Tensor& grad, const Tensor& mat1, IntArrayRef sizes, IntArrayRef strides, Layout layout, const Tensor& offs, const Scalar& alpha);
+
+// ---- kernels/autograd/functions.cpp ----
+Tensor angle_backward(const Tensor& grad, const Tensor& self);
+std::tuple<Tensor, Tensor> atan2_backward(const Tensor& grad, const Tensor& self, const Tensor& other, const std::array<bool, 2>& mask);
+Tensor copysign_tensor_self_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor deg2rad_backward(const Tensor& grad);
+Tensor rad2deg_backward(const Tensor& grad);
+std::tuple<Tensor, Tensor> polar_backward(const Tensor& grad, const Tensor& result);
+Tensor i1_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor i1e_backward(const Tensor& grad, const Tensor& self, const Tensor& result);
+Tensor mvlgamma_backward(const Tensor& grad, const Tensor& self, int64_t p);
+Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim);
+Tensor elu_double_backward(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale, bool is_result, const Tensor& self_or_result);
+Tensor gelu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, std::string_view approximate);
+Tensor glu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& self, int64_t dim);
+Tensor glu_double_backward_grad_output(const Tensor& grad, const Tensor& self, int64_t dim);
+Tensor log_sigmoid_double_backward(const Tensor& grad, const Tensor& self);
+Tensor softplus_double_backward(const Tensor& grad, const Tensor& self, const Scalar& beta, const Scalar& threshold);
 
 }  // namespace tn::autograd

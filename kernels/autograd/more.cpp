@@ -138,7 +138,7 @@ Tensor std_mean_backward(const Tensor& gstd, const Tensor& gmean, const Tensor& 
 
 // The subgradient at zero is zero; the infinity norm shares its gradient among the largest.
 static Tensor norm_gradient(const Tensor& grad, const Tensor& self, double p, const Tensor& norm, OptionalIntArrayRef dim) {
-  if (p == 0.0) return zero_like(self);
+  if (p == 0.0) return {};  // as upstream: no gradient, where a zero one would do as well
   if (p == 1.0) return self.sgn() * grad;
   if (p == 2.0) return grad * (self / norm).masked_fill(norm == Scalar(0), Scalar(0));
   if (std::isinf(p)) {

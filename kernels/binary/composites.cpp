@@ -27,6 +27,27 @@ Tensor float_power(const Scalar& self, const Tensor& exponent) {
   return at::pow(widened(self, dtype), at::to(exponent, dtype));
 }
 
+namespace {
+
+// A tensor can't change its dtype in place.
+void check_base(const Tensor& self, ScalarType dtype) {
+  TN_CHECK(self.dtype() == dtype, "the base given to float_power_ has dtype ", scalar_type_name(self.dtype()),
+           " but the operation's result requires dtype ", scalar_type_name(dtype));
+}
+
+}  // namespace
+
+const Tensor& float_power_(const Tensor& self, const Tensor& exponent) {
+  const ScalarType dtype = wide(self.is_complex() || exponent.is_complex());
+  check_base(self, dtype);
+  return at::pow_(self, at::to(exponent, dtype));
+}
+const Tensor& float_power_(const Tensor& self, const Scalar& exponent) {
+  const ScalarType dtype = wide(self.is_complex() || exponent.is_complex());
+  check_base(self, dtype);
+  return at::pow_(self, widened(exponent, dtype));
+}
+
 Tensor ldexp(const Tensor& self, const Tensor& other) { return at::mul(self, at::pow(Scalar(2.0), other)); }
 
 }  // namespace tn::composite

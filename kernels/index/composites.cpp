@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "generated/ops/_embedding_bag.h"
+#include "generated/ops/_embedding_bag_forward_only.h"
 #include "generated/ops/_index_put_impl.h"
+#include "generated/ops/as_strided.h"
 #include "generated/ops/cat.h"
 #include "generated/ops/clone.h"
 #include "generated/ops/constant_pad_nd.h"
@@ -132,6 +135,22 @@ const Tensor& take_along_dim_out(const Tensor& self, const Tensor& indices, std:
   return at::gather_out(out, a.self, a.dim, a.indices);
 }
 
+const Tensor& fill_diagonal_(const Tensor& self, const Scalar& value, bool wrap) {
+  TN_CHECK(self.dim() >= 2, "dimensions must larger than 1");
+  const int64_t height = self->size(0), width = self->size(1);
+  int64_t length = std::min(height, width), step = 0;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    TN_CHECK(self.dim() == 2 || self->size(d) == height, "all dimensions of input must be of equal length");
+    step += self->stride(d);
+  }
+  at::fill_(at::as_strided(self, {length}, {step}, self.storage_offset()), value);
+  // A tall matrix starts another diagonal below an empty row.
+  if (!wrap || self.dim() != 2 || height <= width + 1) return self;
+  const int64_t more = (self.numel() + width) / (width + 1) - length;
+  at::fill_(at::as_strided(self, {more}, {step}, self.storage_offset() + self->stride(0) * (width + 1)), value);
+  return self;
+}
+
 Tensor one_hot(const Tensor& self, int64_t num_classes) {
   TN_CHECK(self.dtype() == ScalarType::Long, "one_hot is only applicable to index tensor of type LongTensor.");
   DimVector sizes(self.sizes());
@@ -176,6 +195,20 @@ Tensor embedding(const Tensor& weight, const Tensor& indices) {
   DimVector sizes(indices.sizes());
   sizes.push_back(weight->size(1));
   return at::view(at::index_select(weight, 0, at::reshape(indices, {-1})), sizes);
+}
+std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
+                                                         int64_t mode, bool sparse, OptionalTensor per_sample_weights, bool include_last_offset,
+                                                         std::optional<int64_t> padding_idx) {
+  int64_t padding = -1;
+  if (padding_idx) {
+    const int64_t rows = weight.size(0);
+    TN_CHECK(*padding_idx >= -rows && *padding_idx < rows, "padding_idx must be within the number of embeddings, -", rows, " through ", rows - 1,
+             ", but got ", *padding_idx);
+    padding = wrap_dim(*padding_idx, rows);
+  }
+  if (!weight.requires_grad() && (!per_sample_weights || !per_sample_weights->requires_grad()))
+    return at::_embedding_bag_forward_only(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding);
+  return at::_embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding);
 }
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq,
                           bool sparse) {

@@ -1,10 +1,25 @@
 #include "kernels/norm/composites.h"
 
+#include "generated/ops/_batch_norm_impl_index.h"
+#include "generated/ops/add.h"
+#include "generated/ops/alias.h"
+#include "generated/ops/batch_norm.h"
+#include "generated/ops/clone.h"
+#include "generated/ops/contiguous.h"
+#include "generated/ops/copy.h"
+#include "generated/ops/empty.h"
+#include "generated/ops/mean.h"
+#include "generated/ops/mul.h"
 #include "generated/ops/native_batch_norm.h"
+#include "generated/ops/native_batch_norm_backward.h"
 #include "generated/ops/native_group_norm.h"
 #include "generated/ops/native_layer_norm.h"
+#include "generated/ops/repeat.h"
+#include "generated/ops/select.h"
+#include "generated/ops/view.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
+#include "runtime/shape.h"
 
 namespace tn::composite {
 
@@ -38,18 +53,66 @@ Tensor group_norm(const Tensor& input, int64_t groups, OptionalTensor weight, Op
   return std::get<0>(at::native_group_norm(input, weight, bias, n, c, inner, groups, eps));
 }
 
-Tensor batch_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias, OptionalTensor running_mean, OptionalTensor running_var,
-                  bool training, double momentum, double eps, bool) {
-  TN_CHECK(input.dim() >= 2, "batch_norm: expected at least 2 dimensions, got ", input.dim());
-  TN_CHECK(training || (running_mean && running_var), running_mean ? "running_var" : "running_mean", " must be defined in evaluation mode");
+std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t> batch_norm_impl_index(const Tensor& input, OptionalTensor weight, OptionalTensor bias,
+                                                                          OptionalTensor running_mean, OptionalTensor running_var, bool training,
+                                                                          double momentum, double eps, bool) {
+  // Upstream's own answer for one dimension, where there are no channels.
+  const int64_t channels = input.dim() > 1 ? input->size(1) : 0;
   const auto check = [&](OptionalTensor t, const char* name) {
-    TN_CHECK(!t || t->numel() == input->size(1), name, " should contain ", input->size(1), " elements not ", t->numel());
+    TN_CHECK(!t || t->numel() == channels, name, " should contain ", channels, " elements not ", t->numel());
   };
+  TN_CHECK(running_mean || training, "running_mean must be defined in evaluation mode");
   check(running_mean, "running_mean");
+  TN_CHECK(running_var || training, "running_var must be defined in evaluation mode");
   check(running_var, "running_var");
   check(weight, "weight");
   check(bias, "bias");
-  return std::get<0>(at::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
+  const Tensor reserve = at::empty(IntView({0}), ScalarType::Byte, input.layout(), input.device());
+  if (input.numel() == 0) {
+    const ScalarType wide = input.dtype() == ScalarType::Float ? ScalarType::Double : is_reduced_float(input.dtype()) ? ScalarType::Float : input.dtype();
+    const Tensor mean = at::empty(IntView(&channels, 1), wide, input.layout(), input.device());
+    const Tensor rstd = at::empty(IntView(&channels, 1), wide, input.layout(), input.device());
+    Tensor out = at::clone(input);  // no view, and part of the graph
+    if (weight) out = at::mul(out, at::select(*weight, 0, 0));
+    if (bias) out = at::add(out, at::select(*bias, 0, 0));
+    return {out, mean, rstd, reserve, 0};
+  }
+  auto [out, mean, rstd] = at::native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps);
+  return {out, mean, rstd, reserve, 0};
+}
+
+std::tuple<Tensor, Tensor, Tensor> batch_norm_impl_index_backward(int64_t impl, const Tensor& input, const Tensor& grad, OptionalTensor weight,
+                                                                  OptionalTensor running_mean, OptionalTensor running_var, OptionalTensor save_mean,
+                                                                  OptionalTensor save_var, bool train, double eps, std::array<bool, 3> mask,
+                                                                  const Tensor& /*reserve*/) {
+  // Indices 1 and 2 are libraries of other backends, which upstream leaves in evaluation too.
+  TN_CHECK(impl == 0 || !train, "Unsupported impl_index in _batch_norm_impl_index_backward: ", impl);
+  return at::native_batch_norm_backward(grad, input, weight, running_mean, running_var, save_mean, save_var, train, eps, mask);
+}
+
+Tensor batch_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias, OptionalTensor running_mean, OptionalTensor running_var,
+                  bool training, double momentum, double eps, bool cudnn) {
+  return std::get<0>(at::_batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn));
+}
+
+Tensor instance_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias, OptionalTensor running_mean, OptionalTensor running_var,
+                     bool use_input_stats, double momentum, double eps, bool cudnn) {
+  TN_CHECK(use_input_stats || (running_mean && running_var), "Expected running_mean and running_var to be defined when use_input_stats is false");
+  const int64_t b = input.size(0), c = input.size(1), times[] = {b}, pair[] = {b, c};
+  DimVector shape(input.sizes());
+  shape[0] = 1;
+  shape[1] = b * c;
+  const auto repeated = [&](OptionalTensor t) { return t ? at::repeat(*t, IntView(times, 1)) : Tensor(); };
+  const Tensor w = repeated(weight), bi = repeated(bias), mean = repeated(running_mean), var = repeated(running_var);
+  const Tensor out = at::batch_norm(at::view(at::contiguous(input), shape), w, bi, mean, var, use_input_stats, momentum, eps, cudnn);
+  // The statistics are the samples' average; written through an alias, as the schema does not say so.
+  const auto write = [&](OptionalTensor running, const Tensor& moved) {
+    const int64_t first[] = {0};
+    if (running) at::copy_(at::alias(*running), at::mean(at::view(moved, IntView(pair, 2)), std::optional<IntArrayRef>(IntView(first, 1)), false));
+  };
+  write(running_mean, mean);
+  write(running_var, var);
+  return at::view(out, input.sizes());
 }
 
 }  // namespace tn::composite

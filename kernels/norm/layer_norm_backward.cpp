@@ -1,54 +1,72 @@
-// Gradients of layer norm.
+// Gradients of layer norm: one pass over the rows gives all three. The parameters' gradients are summed up in chunks of rows
+// that the shape determines.
 #include <algorithm>
 #include <vector>
 
 #include "generated/slots/norm.h"
+#include "kernels/common/halves.h"
 #include "kernels/norm/composites.h"
+#include "kernels/norm/rows.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
+#include "runtime/shape.h"
 #include "runtime/threads.h"
 
 namespace tn {
 namespace {
 
-template <class T>
-void input_gradient(const T* dy, const T* x, const T* mean, const T* rstd, const T* weight, int64_t rows, int64_t n, T* dx) {
-  parallel_for(0, rows, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const T *g = dy + i * n, *v = x + i * n;
-      double along = 0, total = 0;
-      for (int64_t k = 0; k < n; ++k) {
-        const double up = static_cast<double>(g[k]) * (weight ? static_cast<double>(weight[k]) : 1.0);
-        total += up;
-        along += up * static_cast<double>((v[k] - mean[i]) * rstd[i]);
-      }
-      const T a = static_cast<T>(along / static_cast<double>(n)), b = static_cast<T>(total / static_cast<double>(n));
-      for (int64_t k = 0; k < n; ++k) {
-        const T up = weight ? g[k] * weight[k] : g[k];
-        dx[i * n + k] = rstd[i] * (up - b - (v[k] - mean[i]) * rstd[i] * a);
-      }
+struct Operands {
+  Tensor grad, x, mean, rstd, weight, out;  // mean, rstd and weight wide; out undefined where nobody asks
+  int64_t rows, n;
+};
+
+// S: how elements are stored; T: float, or double for double. The parameters' gradients in chunks, [chunks, 2, n].
+template <class S, class T>
+void run_rows(const Operands& o, int64_t begin, int64_t end, T* parameters) {
+  constexpr bool kNarrow = sizeof(S) < sizeof(T);
+  const int64_t n = o.n;
+  std::vector<T> room(kNarrow ? static_cast<size_t>(3 * n) : 0);
+  norm::GradientRow<T> row{};
+  row.n = n;
+  row.weight = o.weight.defined() ? o.weight.data<T>() : nullptr;
+  if (parameters) row.weight_grad = parameters, row.bias_grad = parameters + n;
+  for (int64_t i = begin; i < end; ++i) {
+    row.mean = o.mean.data<T>()[i];
+    row.rstd = o.rstd.data<T>()[i];
+    if constexpr (kNarrow) {
+      widen(o.x.dtype(), o.grad.data<S>() + i * n, room.data(), static_cast<size_t>(n));
+      widen(o.x.dtype(), o.x.data<S>() + i * n, room.data() + n, static_cast<size_t>(n));
+      row.grad = room.data(), row.x = room.data() + n, row.out = o.out.defined() ? room.data() + 2 * n : nullptr;
+    } else {
+      row.grad = o.grad.data<T>() + i * n, row.x = o.x.data<T>() + i * n, row.out = o.out.defined() ? o.out.data<T>() + i * n : nullptr;
     }
-  });
+    norm::gradient(row);
+    if constexpr (kNarrow)
+      if (row.out) shorten(o.x.dtype(), row.out, o.out.data<S>() + i * n, static_cast<size_t>(n));
+  }
 }
-template <class T>
-void parameter_gradients(const T* dy, const T* x, const T* mean, const T* rstd, int64_t rows, int64_t n, T* dweight, T* dbias) {
-  constexpr int64_t kBlock = 64;
-  parallel_for(0, n, kBlock, [&](int64_t begin, int64_t end) {
-    for (int64_t start = begin; start < end; start += kBlock) {
-      const int64_t cols = std::min(kBlock, end - start);
-      double weights[kBlock] = {}, biases[kBlock] = {};
-      for (int64_t i = 0; i < rows; ++i)
-        for (int64_t k = 0; k < cols; ++k) {
-          const int64_t at = i * n + start + k;
-          weights[k] += static_cast<double>(dy[at] * ((x[at] - mean[i]) * rstd[i]));
-          biases[k] += static_cast<double>(dy[at]);
-        }
-      for (int64_t k = 0; k < cols; ++k) {
-        if (dweight) dweight[start + k] = static_cast<T>(weights[k]);
-        if (dbias) dbias[start + k] = static_cast<T>(biases[k]);
-      }
-    }
+
+template <class S, class T>
+void run(const Operands& o, const Tensor& weight_grad, const Tensor& bias_grad) {
+  const int64_t n = o.n, chunk = std::max<int64_t>({1, 16384 / n, (o.rows + 31) / 32}), chunks = (o.rows + chunk - 1) / chunk;
+  const bool parameters = weight_grad.defined() || bias_grad.defined();
+  std::vector<T> sums(parameters ? static_cast<size_t>(chunks * 2 * n) : 0);
+  parallel_for(0, o.rows, chunk, [&](int64_t begin, int64_t end) {
+    run_rows<S, T>(o, begin, end, parameters ? sums.data() + begin / chunk * 2 * n : nullptr);
   });
+  const auto combine = [&](const Tensor& to, int64_t which) {
+    if (!to.defined()) return;
+    T* const out = to.data<T>();
+    parallel_for(0, n, 1024, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        double sum = 0;
+        for (int64_t c = 0; c < chunks; ++c) sum += static_cast<double>(sums[static_cast<size_t>((2 * c + which) * n + k)]);
+        out[k] = static_cast<T>(sum);
+      }
+    });
+  };
+  combine(weight_grad, 0);
+  combine(bias_grad, 1);
 }
 
 }  // namespace
@@ -57,28 +75,24 @@ std::tuple<Tensor, Tensor, Tensor> native::native_layer_norm_backward(const Tens
                                                                       const Tensor& rstd, OptionalTensor weight, OptionalTensor bias,
                                                                       std::array<bool, 3> mask) {
   composite::check_normalized_shape(input, shape, weight, bias);
+  TN_CHECK_AS(NotImplemented, is_floating(input.dtype()), "\"LayerNormBackwardKernelImpl\" not implemented for '", scalar_type_name(input.dtype()), "'");
+  TN_CHECK(grad_out.sizes() == input.sizes(), "native_layer_norm_backward: expected a gradient like the input, got ", grad_out.sizes(), " and ",
+           input.sizes());
   const ScalarType compute = input.dtype() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
   const auto wide = [&](const Tensor& t) { return contiguous(cast(t, compute)); };
   const int64_t n = product(shape), rows = n ? input.numel() / n : 0;
   const ScalarType parameter = weight ? weight->dtype() : input.dtype();
-  Tensor dx = mask[0] ? empty(input.sizes(), compute) : Tensor(), dweight = mask[1] ? empty(shape, compute) : Tensor(),
+  Tensor dx = mask[0] ? empty(input.sizes(), input.dtype()) : Tensor(), dweight = mask[1] ? empty(shape, compute) : Tensor(),
          dbias = mask[2] ? empty(shape, compute) : Tensor();
   if (rows == 0 || n == 0) {
     if (dweight.defined()) zero(dweight);
     if (dbias.defined()) zero(dbias);
   } else {
-    const Tensor g = wide(grad_out), x = wide(input), m = wide(mean), r = wide(rstd), w = weight ? wide(*weight) : Tensor();
-    const auto of = [&]<class T>() {
-      const T* factors = w.defined() ? w.data<T>() : nullptr;
-      if (mask[0]) input_gradient(g.data<T>(), x.data<T>(), m.data<T>(), r.data<T>(), factors, rows, n, dx.data<T>());
-      if (mask[1] || mask[2])
-        parameter_gradients(g.data<T>(), x.data<T>(), m.data<T>(), r.data<T>(), rows, n, mask[1] ? dweight.data<T>() : nullptr,
-                            mask[2] ? dbias.data<T>() : nullptr);
-    };
-    if (compute == ScalarType::Double) of.template operator()<double>();
-    else of.template operator()<float>();
+    const Operands o{contiguous(cast(grad_out, input.dtype())), contiguous(input), wide(mean), wide(rstd), weight ? wide(*weight) : Tensor(), dx, rows, n};
+    if (input.dtype() == ScalarType::Double) run<double, double>(o, dweight, dbias);
+    else if (input.dtype() == ScalarType::Float) run<float, float>(o, dweight, dbias);
+    else run<uint16_t, float>(o, dweight, dbias);
   }
-  if (dx.defined()) dx = cast(dx, input.dtype());
   if (dweight.defined()) dweight = cast(dweight, parameter);
   if (dbias.defined()) dbias = cast(dbias, parameter);
   return {dx, dweight, dbias};

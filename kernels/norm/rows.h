@@ -20,4 +20,20 @@ void affine<float>(const float* x, int64_t n, float mean, float scale, const flo
 template <>
 void affine<double>(const double* x, int64_t n, double mean, double scale, const double* weight, const double* bias, double* out);
 
+float squares(const float* x, int64_t n);
+double squares(const double* x, int64_t n);
+
+// The gradient of one row, with x' = (x - mean) * rstd and up = grad * weight:
+//   out = rstd * (up - average of up - x' * average of up * x')
+// weight, out and the parameters' gradients (both or none, which are added to) may be null.
+template <class T>
+struct GradientRow {
+  const T *grad, *x, *weight;
+  T mean, rstd;
+  int64_t n;
+  T *out, *weight_grad, *bias_grad;
+};
+void gradient(const GradientRow<float>& row);
+void gradient(const GradientRow<double>& row);
+
 }  // namespace tn::norm

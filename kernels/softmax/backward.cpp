@@ -1,35 +1,15 @@
 // Gradients of softmax and log_softmax from their results.
-#include <cmath>
+#include <algorithm>
 
 #include "generated/slots/softmax.h"
 #include "kernels/common/scalars.h"
-#include "runtime/convert.h"
+#include "kernels/softmax/gradient_rows.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
 #include "runtime/threads.h"
 
 namespace tn {
 namespace {
-
-// grad * y - y * sum(grad * y), or grad - e^y * sum(grad), over the middle of [outer, n, inner].
-template <class S, class A>
-void run(const S* grad, const S* y, int64_t outer, int64_t n, int64_t inner, bool log, S* out) {
-  parallel_for(0, outer * inner, std::max<int64_t>(1, 8192 / n), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t at = t / inner * n * inner + t % inner;
-      double sum = 0;
-      for (int64_t k = 0; k < n; ++k) {
-        const auto g = convert<A>(grad[at + k * inner]);
-        sum += log ? static_cast<double>(g) : static_cast<double>(g) * static_cast<double>(convert<A>(y[at + k * inner]));
-      }
-      const A total = static_cast<A>(sum);
-      for (int64_t k = 0; k < n; ++k) {
-        const A g = convert<A>(grad[at + k * inner]), v = convert<A>(y[at + k * inner]);
-        out[at + k * inner] = convert<S>(log ? g - std::exp(v) * total : (g - total) * v);
-      }
-    }
-  });
-}
 
 void set_gradient(Outputs& outs, const char* name, const Tensor& grad, const Tensor& output, int64_t dim, ScalarType input_dtype) {
   wrap_dim(dim, grad.dim());
@@ -44,12 +24,26 @@ void gradient(Outputs& outs, const Tensor& grad, const Tensor& output, int64_t d
   const int64_t at = wrap_dim(dim, g.dim());
   int64_t outer = 1, n = 1, inner = 1;
   for (int64_t d = 0; d < g.dim(); ++d) (d < at ? outer : d == at ? n : inner) *= g->size(d);
-  switch (g.dtype()) {
-    case ScalarType::Float: return run<float, float>(g.data<float>(), y.data<float>(), outer, n, inner, log, outs[0].data<float>());
-    case ScalarType::Double: return run<double, double>(g.data<double>(), y.data<double>(), outer, n, inner, log, outs[0].data<double>());
-    case ScalarType::Half: return run<Half, float>(g.data<Half>(), y.data<Half>(), outer, n, inner, log, outs[0].data<Half>());
-    default: return run<BFloat16, float>(g.data<BFloat16>(), y.data<BFloat16>(), outer, n, inner, log, outs[0].data<BFloat16>());
+  const ScalarType dtype = g.dtype();
+  const auto item = static_cast<int64_t>(g.itemsize());
+  const char *const from = static_cast<const char*>(g->raw_data()), *const results = static_cast<const char*>(y->raw_data());
+  char* const to = static_cast<char*>(outs[0]->raw_data());
+  if (inner == 1) {
+    parallel_for(0, outer, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
+      const int64_t skip = begin * n * item;
+      softmax::gradient_rows(dtype, log, from + skip, results + skip, end - begin, n, to + skip);
+    });
+    return;
   }
+  // Strips of columns, which a cache line holds together.
+  constexpr int64_t kStrip = 64;
+  const int64_t strips = (inner + kStrip - 1) / kStrip;
+  parallel_for(0, outer * strips, std::max<int64_t>(1, 16384 / (n * kStrip)), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t skip = t / strips * n * inner * item, first = t % strips * kStrip;
+      softmax::gradient_columns(dtype, log, from + skip, results + skip, n, inner, first, std::min(kStrip, inner - first), to + skip);
+    }
+  });
 }
 
 }  // namespace

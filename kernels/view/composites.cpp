@@ -162,6 +162,40 @@ std::vector<Tensor> tensor_split(const Tensor& self, IntView indices, int64_t di
   return parts;
 }
 
+std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& given, int64_t dim) {
+  TN_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
+  TN_CHECK(given.device().is_cpu(), "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on ", given.device().str());
+  TN_CHECK(given.dtype() == ScalarType::Long, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ",
+           scalar_type_name(given.dtype()));
+  TN_CHECK(given.dim() <= 1, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a "
+           "tensor with ", given.dim(), " dims");
+  const int64_t* const values = given.numel() ? given.data<int64_t>() : nullptr;
+  if (given.dim() == 0) return tensor_split(self, *values, dim);
+  DimVector indices;
+  for (int64_t i = 0; i < given.numel(); ++i) indices.push_back(values[i * given->stride(0)]);
+  return tensor_split(self, IntView(indices), dim);
+}
+
+namespace {
+
+int64_t split_dim(const Tensor& self, const SplitAlong& how) {
+  TN_CHECK(self.dim() >= how.least_dims, "torch.", how.name, " requires a tensor with at least ", how.least_dims,
+           " dimension, but got a tensor with ", self.dim(), " dimensions!");
+  return self.dim() == 1 ? 0 : how.dim;
+}
+
+}  // namespace
+
+std::vector<Tensor> split_along(const Tensor& self, int64_t sections, const SplitAlong& how) {
+  const int64_t dim = split_dim(self, how), size = self->size(dim);
+  TN_CHECK(sections != 0 && size % sections == 0, "torch.", how.name, " attempted to split along dimension ", dim,
+           ", but the size of the dimension ", size, " is not divisible by the split_size ", sections, "!");
+  return tensor_split(self, sections, dim);
+}
+std::vector<Tensor> split_along(const Tensor& self, IntView indices, const SplitAlong& how) {
+  return tensor_split(self, indices, split_dim(self, how));
+}
+
 Tensor real(const Tensor& self) {
   if (!self.is_complex()) return self;
   return at::select(at::view_as_real(self->is_conj() ? at::_conj(self) : self), self.dim(), 0);

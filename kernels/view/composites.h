@@ -21,6 +21,15 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim);
 std::vector<Tensor> unsafe_chunk(const Tensor& self, int64_t chunks, int64_t dim);
 std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim);
 std::vector<Tensor> tensor_split(const Tensor& self, IntView indices, int64_t dim);
+std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& indices_or_sections, int64_t dim);
+// hsplit, vsplit and dsplit: tensor_split along a dimension of their own, whose size their sections must divide.
+struct SplitAlong {
+  const char* name;
+  int64_t least_dims, dim;
+};
+inline constexpr SplitAlong kHsplit{"hsplit", 1, 1}, kVsplit{"vsplit", 2, 0}, kDsplit{"dsplit", 3, 2};
+std::vector<Tensor> split_along(const Tensor& self, int64_t sections, const SplitAlong& how);
+std::vector<Tensor> split_along(const Tensor& self, IntView indices, const SplitAlong& how);
 Tensor real(const Tensor& self);
 Tensor imag(const Tensor& self);
 Tensor conj(const Tensor& self);

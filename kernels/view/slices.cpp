@@ -45,6 +45,11 @@ std::vector<Tensor> split_sizes(const Tensor& self, IntView sizes, int64_t dim) 
   return parts;
 }
 
+std::vector<Tensor> apart(std::vector<Tensor> parts) {
+  for (const Tensor& t : parts) t->own_version();
+  return parts;
+}
+
 }  // namespace
 
 Tensor native::select_int(const Tensor& self, int64_t dim, int64_t index) {
@@ -109,14 +114,15 @@ Tensor native::unfold(const Tensor& self, int64_t dimension, int64_t size, int64
 }
 
 std::vector<Tensor> native::split_Tensor(const Tensor& self, int64_t split_size, int64_t dim) { return split_every(self, split_size, dim); }
+// The unsafe ones share memory, yet each counts its writes alone: upstream's promise to autograd.
 std::vector<Tensor> native::unsafe_split_Tensor(const Tensor& self, int64_t split_size, int64_t dim) {
-  return split_every(self, split_size, dim);
+  return apart(split_every(self, split_size, dim));
 }
 std::vector<Tensor> native::split_with_sizes(const Tensor& self, IntArrayRef split_sizes_, int64_t dim) {
   return split_sizes(self, split_sizes_, dim);
 }
 std::vector<Tensor> native::unsafe_split_with_sizes(const Tensor& self, IntArrayRef split_sizes_, int64_t dim) {
-  return split_sizes(self, split_sizes_, dim);
+  return apart(split_sizes(self, split_sizes_, dim));
 }
 
 std::vector<Tensor> native::unbind_int(const Tensor& self, int64_t dim) {

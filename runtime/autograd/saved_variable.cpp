@@ -4,6 +4,8 @@
 
 namespace tn {
 
+constinit thread_local Packer saved_tensor_packer = nullptr;
+
 void fail_released() {
   fail(ErrorKind::Runtime,
        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved "
@@ -20,18 +22,52 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   version_ = t->version();
   needs_grad_ = t.requires_grad();
   is_output_ = is_output;
+  if (is_output) output_nr_ = t->autograd ? t->autograd->output_nr : 0;
+  if (__builtin_expect(saved_tensor_packer != nullptr, 0)) {
+    pack(t, saved_tensor_packer);
+    return;
+  }
   if (!is_output) {
     data_ = t;
     return;
   }
   // Keeping the result itself would close a cycle through its history.
-  output_nr_ = t->autograd ? t->autograd->output_nr : 0;
   data_ = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
   data_->share_version(*t.impl());
   tangent_ = forward::tangent_of(t);
 }
 
+void SavedVariable::set_packer(Packer packer) {
+  TN_CHECK(!packed_, "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.");
+  if (released_) fail_released();
+  TN_CHECK(data_.defined(), "Calling register_hooks on a saved tensor with value None is forbidden");
+  const Tensor data = std::move(data_);
+  data_ = Tensor();
+  pack(data, packer);
+}
+
+void SavedVariable::pack(const Tensor& t, Packer packer) {
+  // A result's history is this very node, which the hook must not see.
+  const Tensor given = is_output_ ? alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset()) : t;
+  const GradModeGuard no_grad(false);
+  packed_ = packer(given);
+  if (!is_output_ && needs_grad_) packed_->edge = gradient_edge(t);
+}
+
+Tensor SavedVariable::unpacked(const Node& saved_for) const {
+  const Tensor given = packed_->unpack();
+  if (!needs_grad_ || !(given.is_floating_point() || given.is_complex())) return given;
+  Tensor t = alias_with_geometry(given, given.sizes(), given.strides(), given.storage_offset());
+  AutogradMeta& meta = autograd_meta(t);
+  meta.grad_fn = is_output_ ? Ref<Node>::share(const_cast<Node*>(&saved_for)) : packed_->edge.node;
+  meta.output_nr = is_output_ ? output_nr_ : packed_->edge.input;
+  meta.attr_version = t->version();
+  t->set_requires_grad_bit(true);
+  return t;
+}
+
 Tensor SavedVariable::unpack(const Node& saved_for) const {
+  if (packed_) return unpacked(saved_for);
   if (!data_.defined()) {
     if (released_) fail_released();
     return {};
@@ -49,7 +85,8 @@ Tensor SavedVariable::unpack(const Node& saved_for) const {
   if (!is_output_) return data_;
   Tensor t = alias_with_geometry(data_, data_.sizes(), data_.strides(), data_.storage_offset());
   t->share_version(*data_.impl());
-  if (t.is_floating_point() || t.is_complex()) {
+  // A result without a derivative has no history.
+  if (needs_grad_ && (t.is_floating_point() || t.is_complex())) {
     AutogradMeta& meta = autograd_meta(t);
     meta.grad_fn = Ref<Node>::share(const_cast<Node*>(&saved_for));
     meta.output_nr = output_nr_;

@@ -6,6 +6,19 @@
 
 namespace tn {
 
+// A tensor that saved_tensors_hooks packed: what it unpacks to, and where its gradients go.
+class PackedTensor : public RefCounted {
+ public:
+  virtual ~PackedTensor() = default;
+  virtual Tensor unpack() = 0;
+  static void destroy(PackedTensor* p) noexcept { delete p; }
+
+  Edge edge;
+};
+// This thread's innermost hooks; null without. Bindings set it.
+using Packer = Ref<PackedTensor> (*)(const Tensor& t);
+extern constinit thread_local Packer saved_tensor_packer;
+
 class SavedVariable {
  public:
   SavedVariable() = default;
@@ -18,13 +31,22 @@ class SavedVariable {
   void reset() {
     data_.reset();
     tangent_.reset();
+    packed_ = nullptr;
     released_ = true;
   }
+  // Packs what is kept with hooks of its own. RuntimeError when hooks packed it already, or it was freed.
+  void set_packer(Packer packer);
+  const Tensor& data() const { return data_; }
+  PackedTensor* packed() const { return packed_.get(); }  // null unless hooks packed it
   bool released() const { return released_; }
 
  private:
+  void pack(const Tensor& t, Packer packer);
+  Tensor unpacked(const Node& saved_for) const;
+
   Tensor data_;
   Tensor tangent_;  // of an output; an input still has its own
+  Ref<PackedTensor> packed_;  // instead of data_
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;
   bool is_output_ = false;

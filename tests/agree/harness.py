@@ -1,6 +1,6 @@
 """The comparison with upstream, driven: samples, answers, verdicts, grades. Needs no torch itself.
 
-    python tests/agree/harness.py [--op OP]... [--oracle PYTHON] [--python PYTHON] [--jobs N] [--record]
+    python tests/agree/harness.py [--op OP]... [--gradients] [--oracle PYTHON] [--python PYTHON] [--jobs N] [--record]
 
 Everything lies in build/agree and is kept: samples as long as upstream's version and our sampler stay, answers as long as the
 binary under test stays. A run that was stopped goes on where it was.
@@ -22,9 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gradient_grades import GradientGrades
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 GRADES = ROOT / "coverage-report" / "grades.json"
+GRADIENTS = ROOT / "coverage-report" / "gradients.json"
 STATES = ("agree", "differ", "refused", "error", "crash", "unsent")
 WRONG = ("differ", "error", "crash")
 
@@ -43,6 +46,7 @@ class Harness:
     jobs: int = 2
     work: Path = ROOT / "build" / "agree"
     log: Any = field(default=None, repr=False)
+    sampler: str = "oracle.py"  # or gradient_oracle.py
 
     def _run(self, python: str, script: str, *args: str) -> str:
         env = dict(os.environ)
@@ -60,7 +64,9 @@ class Harness:
         """Drops what an earlier upstream, sampler or binary has left."""
         self.work.mkdir(parents=True, exist_ok=True)
         (self.work / "log.txt").unlink(missing_ok=True)
-        source = b"".join((HERE / f).read_bytes() for f in ("wire.py", "program.py", "oracle.py"))
+        files = ["wire.py", "program.py", "oracle.py"]
+        files += ["gradients.py", self.sampler] if self.sampler != "oracle.py" else []
+        source = b"".join((HERE / f).read_bytes() for f in files)
         source += (ROOT / "upstream.toml").read_bytes()
         self._keep("samples", hashlib.sha256(source).hexdigest())
         self._keep("answers", self._binary())
@@ -105,7 +111,7 @@ class Harness:
     def run(self, names: list[str]) -> Iterator[list[dict[str, Any]]]:
         """The verdicts of each OpInfo, as they come."""
         with ThreadPoolExecutor(self.jobs) as pool:
-            size = max(1, min(8, len(names) // (2 * self.jobs)))
+            size = max(1, min(48, len(names) // (2 * self.jobs)))
             chunks = [names[i : i + size] for i in range(0, len(names), size)]
             for part in pool.map(self._chunk, chunks):
                 yield from part
@@ -114,7 +120,7 @@ class Harness:
         samples, answers = self.work / "samples", self.work / "answers"
         todo = [n for n in names if not (samples / f"{file_of(n)}.samples").exists()]
         if todo:
-            self._run(self.oracle, "oracle.py", "sample", "--out", str(samples), *todo)
+            self._run(self.oracle, self.sampler, "sample", "--out", str(samples), *todo)
         have = [n for n in names if (samples / f"{file_of(n)}.samples").exists()]
         places = ["--samples", str(samples)]
         todo = [file_of(n) for n in have if not (answers / f"{file_of(n)}.answers").exists()]
@@ -154,6 +160,9 @@ class Grades:
                     self.first[v["op"]] = text
             for overload in v["overloads"] if v["dtype"] != "-" else ():
                 self.cells.setdefault(overload, {}).setdefault(v["dtype"], Counter())[v["status"]] += 1
+
+    def wrong(self) -> list[str]:
+        return [f"{n}: {self.first[n]}" for n, counts in self.opinfos.items() if any(counts[s] for s in WRONG)]
 
     def document(self, upstream: str) -> dict[str, Any]:
         """The recorded form, sorted: [agree, differ, refused, error, crash] for each operator and dtype."""
@@ -197,6 +206,11 @@ def lost(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return out
 
 
+def gradient_harness(oracle: str, python: str, jobs: int, work: Path = ROOT / "build" / "agree") -> Harness:
+    """The comparison of gradients, its files beside those of the results."""
+    return Harness(oracle, python, jobs, work / "gradients", sampler="gradient_oracle.py")
+
+
 def upstream_version() -> str:
     lines = (ROOT / "upstream.toml").read_text().splitlines()
     return next(line for line in lines if line.startswith("version")).split('"')[1]
@@ -210,8 +224,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "agree")
     parser.add_argument("--record", action="store_true", help="write coverage-report/grades.json (whole runs)")
+    parser.add_argument("--gradients", action="store_true", help="compare gradients; --record writes gradients.json")
     args = parser.parse_args()
-    harness, grades = Harness(args.oracle, args.python, args.jobs, args.work), Grades()
+    harness: Harness = Harness(args.oracle, args.python, args.jobs, args.work)
+    grades: Grades | GradientGrades = Grades()
+    if args.gradients:
+        harness, grades = gradient_harness(args.oracle, args.python, args.jobs, args.work), GradientGrades()
     harness.prepare()
     for verdicts in harness.run(harness.names(args.op)):
         grades.add(verdicts)
@@ -219,8 +237,8 @@ def main() -> int:
         print(f"{name}: {dict(Counter(v['status'] for v in verdicts))}", flush=True)
     print("\n".join(grades.lines()))
     if args.record:
-        write_grades(grades.document(upstream_version()))
-    return int(any(counts[s] for counts in grades.opinfos.values() for s in WRONG))
+        write_grades(grades.document(upstream_version()), GRADIENTS if args.gradients else GRADES)
+    return int(bool(grades.wrong()))
 
 
 if __name__ == "__main__":

@@ -243,6 +243,35 @@ class Judge:
         return "agree", ""
 
 
+class GradientJudge(Judge):
+    """Compares gradients, where the forward results agree. 'forward' says that they don't, or that there are none."""
+
+    def how(self, index: int) -> str:
+        return ""
+
+    def __call__(self) -> tuple[str, str]:
+        theirs, ours = self.head["expect"], self.answer
+        if "crash" in ours:
+            return "crash", ours["crash"].strip().splitlines()[-1]
+        if "unsent" in ours:
+            return "differ", f"the answer holds {ours['unsent']}"
+        if "raises" in ours:
+            kind = "forward" if ours["stage"] != "backward" else "refused" if ours["refused"] else "error"
+            return kind, f"{ours['raises']}: {ours['message']}"
+        wide = self.head.get("reference") or {}
+        try:
+            self.value(ours["outputs"], theirs["outputs"], wide.get("outputs"), "result")
+        except Difference as error:
+            return "forward", str(error)
+        try:
+            if ours["needs"] != theirs["needs"]:
+                raise Difference(f"results need gradients: {ours['needs']}, upstream's {theirs['needs']}")
+            self.value(ours["grads"], theirs["grads"], wide.get("grads"), "gradients")
+        except Difference as error:
+            return "differ", str(error)
+        return "agree", ""
+
+
 def judge(samples: Path, answers: Path) -> list[dict[str, Any]]:
     """One verdict for each sample of an OpInfo."""
     given = {a["id"]: (a, blob) for a, blob in read_records(answers)}
@@ -258,7 +287,8 @@ def judge(samples: Path, answers: Path) -> list[dict[str, Any]]:
             for n in head["sizes"]:
                 blobs.append(blob[at : at + n])
                 at += n
-            status, what = Judge(head, blobs, *given[head["id"]])()
+            kind = GradientJudge if "order" in head else Judge
+            status, what = kind(head, blobs, *given[head["id"]])()
         verdicts.append(verdict | {"status": status, "what": what})
     return verdicts
 

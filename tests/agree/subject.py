@@ -18,6 +18,7 @@ from typing import Any
 
 import forks
 import torch
+from gradients import derive
 from program import outcome
 from wire import Unsent, read_records, write_record
 
@@ -27,7 +28,8 @@ TIMEOUT = 60
 def answer(item: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], bytes]:
     head, blob = item
     try:
-        document, found, _ = outcome(head["program"], blob[: head["sizes"][0]])
+        given = blob[: head["sizes"][0]]
+        document, found, _ = derive(head["program"], given, head["order"]) if "order" in head else outcome(head["program"], given)
     except Unsent as error:
         return {"id": head["id"], "unsent": str(error)}, b""
     return {"id": head["id"]} | document, found

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 
 import pytest
-from harness import GRADES, WRONG, Grades, Harness, lost, upstream_version, write_grades
+from gradient_grades import GradientGrades
+from gradient_grades import lost as lost_gradients
+from harness import GRADES, GRADIENTS, Grades, Harness, gradient_harness, lost, upstream_version, write_grades
 
 
 def test_agrees_with_upstream(harness: Harness, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,7 +24,7 @@ def test_agrees_with_upstream(harness: Harness, request: pytest.FixtureRequest, 
         print("\n".join(grades.lines()))
     document = grades.document(upstream_version())
     if wanted:
-        wrong = [f"{n}: {grades.first[n]}" for n, c in grades.opinfos.items() if any(c[s] for s in WRONG)]
+        wrong = grades.wrong()
         assert not wrong, "\n".join(wrong)
         return
     gone = lost(json.loads(GRADES.read_text()), document) if GRADES.exists() else []
@@ -30,3 +33,24 @@ def test_agrees_with_upstream(harness: Harness, request: pytest.FixtureRequest, 
     assert not gone, "\n".join(gone)
     crashes = [f"{n}: {grades.first[n]}" for n, c in grades.opinfos.items() if c["crash"]]
     assert not crashes, "\n".join(crashes)
+
+
+def test_gradients_agree_with_upstream(oracle: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = request.config.getoption("--op")
+    harness = gradient_harness(oracle, sys.executable, request.config.getoption("--agree-jobs"))
+    harness.prepare()
+    grades = GradientGrades()
+    with capsys.disabled():
+        for verdicts in harness.run(harness.names(wanted)):
+            grades.add(verdicts)
+        print("\n" + "\n".join(grades.lines()))
+    document = grades.document(upstream_version())
+    if wanted:
+        assert not grades.wrong(), "\n".join(grades.wrong())
+        return
+    gone = lost_gradients(json.loads(GRADIENTS.read_text()), document) if GRADIENTS.exists() else []
+    if request.config.getoption("--record"):
+        write_grades(document, GRADIENTS)
+    assert not gone, "\n".join(gone)
+    crashes = [name for name, by in grades.opinfos.items() if any(c["crash"] for c in by.values())]
+    assert not crashes, crashes

@@ -1,0 +1,63 @@
+// Gradients of windows into memory: as_strided reads the storage that its input lies in, whatever the input shows of it.
+#include <algorithm>
+
+#include "kernels/autograd/helpers.h"
+#include "runtime/shape.h"
+
+namespace tn::autograd {
+namespace {
+
+// Whether two elements of such a window may share memory.
+bool may_overlap(IntArrayRef sizes, IntArrayRef strides) {
+  std::vector<std::pair<int64_t, int64_t>> order;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1) order.emplace_back(strides[d], sizes[d]);
+  std::sort(order.begin(), order.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : order) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
+Tensor places(int64_t length, IntArrayRef sizes, IntArrayRef strides, int64_t offset, const Tensor& like) {
+  const Tensor all = at::arange(Scalar(length), like.options().dtype(ScalarType::Long));
+  return all.as_strided(sizes, strides, offset).reshape(IntArrayRef(-1));
+}
+
+}  // namespace
+
+Tensor as_strided_backward(Tensor grad, const TensorGeometry& input, IntArrayRef sizes, IntArrayRef strides, std::optional<int64_t> offset) {
+  if (product(input.sizes) == 0 || product(sizes) == 0) return at::zeros(IntArrayRef(input.sizes), grad.options());
+  const int64_t window_at = offset.value_or(input.offset), start = std::min(window_at, input.offset);
+  const int64_t out_at = window_at - start, in_at = input.offset - start;
+  const auto reach = [](IntArrayRef sizes_of, IntArrayRef strides_of, int64_t at) {
+    return static_cast<int64_t>(tn::storage_bytes(sizes_of, strides_of, at, 1));
+  };
+  const int64_t length = std::max(reach(sizes, strides, out_at), reach(input.sizes, input.strides, in_at));
+  Tensor whole = at::zeros(IntArrayRef(length), grad.options());
+  if (may_overlap(sizes, strides)) {
+    whole = whole.index_add(0, places(length, sizes, strides, out_at, grad), grad.reshape(IntArrayRef(-1)));
+  } else {
+    whole.as_strided(sizes, strides, out_at).copy_(grad);
+  }
+  if (may_overlap(input.sizes, input.strides)) {
+    // Elements that are one number share its gradient, as they share its value.
+    const Tensor index = places(length, input.sizes, input.strides, in_at, grad);
+    const Tensor count = at::zeros_like(whole).detach().index_add(0, index, at::ones(IntArrayRef(index.numel()), grad.options()));
+    whole = whole / count.clamp_min(Scalar(1));
+  }
+  return whole.as_strided(input.sizes, input.strides, in_at);
+}
+
+// Upstream keeps the gradient of the replaced window and none elsewhere.
+Tensor as_strided_scatter_backward(const Tensor& grad, const TensorGeometry& input, const TensorGeometry&, IntArrayRef sizes,
+                                   IntArrayRef strides, std::optional<int64_t> offset) {
+  const Tensor out = at::empty_strided(input.sizes, input.strides, grad.dtype(), grad.layout(), grad.device());
+  out.zero_();
+  out.as_strided(sizes, strides, offset).copy_(grad.as_strided(sizes, strides, offset));
+  return out;
+}
+
+}  // namespace tn::autograd
