@@ -8,10 +8,8 @@
 
 #include "bindings/names/names.h"
 #include "bindings/tensor.h"
-#include "generated/ops/expand.h"
 #include "generated/ops/movedim.h"
 #include "generated/ops/reshape.h"
-#include "generated/ops/unsqueeze.h"
 #include "kernels/vmap/vmap.h"
 #include "runtime/autograd/forward.h"
 #include "runtime/func/layers.h"
@@ -46,18 +44,6 @@ func::Randomness randomness_of(const std::string& text) {
 
 const func::Wrapper* wrapper_of(const pb::handle& object, const char* name) {
   return is_tensor(object.ptr()) ? tensor_argument(object, name)->wrapper : nullptr;
-}
-
-Tensor remove_batch_dim(const Tensor& self, int64_t level, int64_t batch_size, int64_t out_dim) {
-  const func::Wrapper* const w = func::wrapper_at(self, level);
-  if (w && w->batched()) {
-    const int64_t to = wrap_dim(out_dim, w->value.dim());
-    return to == w->batch_dim ? w->value : at::movedim(w->value, w->batch_dim, to);
-  }
-  const int64_t to = wrap_dim(out_dim, self.dim() + 1);
-  std::vector<int64_t> sizes = self.sizes().vec();
-  sizes.insert(sizes.begin() + to, batch_size);
-  return at::expand(at::unsqueeze(self, to), sizes);
 }
 
 // The interpreters that Python sees: what it asks of a layer.
@@ -165,7 +151,7 @@ void bind_wrappers(pb::module_& m) {
     return tensor_object(func::wrap_batched(t, wrap_dim(dim, t.dim()), level));
   });
   m.def("_remove_batch_dim", [](const pb::object& object, int64_t level, const pb::object& batch_size, int64_t out_dim) {
-    return tensor_object(remove_batch_dim(tensor_argument(object, "_remove_batch_dim"), level, pb::cast<int64_t>(batch_size), out_dim));
+    return tensor_object(vmap::remove_batch_dim(tensor_argument(object, "_remove_batch_dim"), level, pb::cast<int64_t>(batch_size), out_dim));
   });
   m.def("_unwrap_batched", [](const pb::object& object, int64_t level) -> pb::tuple {
     const func::Wrapper* const w = func::wrapper_at(tensor_argument(object, "_unwrap_batched"), level);
@@ -251,6 +237,9 @@ bool bind_functorch(PyObject* module) {
     core.def("_enter_dual_level", [] { return forward::enter_level(); });
     core.def("_exit_dual_level", [](int64_t level) { forward::exit_level(level); }, pb::arg("level"));
     core.def("_are_functorch_transforms_active", [] { return !func::layers().empty(); });
+    // The older vmap learns its batch size from its first argument.
+    core.def("_vmapmode_increment_nesting", [] { return func::begin(Transform::Vmap, -1); });
+    core.def("_vmapmode_decrement_nesting", [] { return func::end(Transform::Vmap).level - 1; });
     core.def("_debug_only_display_vmap_fallback_warnings", [](bool on) { vmap::fallback_warns = on; });
     core.def("_debug_only_are_vmap_fallback_warnings_enabled", [] { return vmap::fallback_warns; });
     return true;

@@ -325,6 +325,10 @@ class Derivatives:
         whole = sum(all(not f.missing for f in n.formulas) for n in self.nodes.values())
         return [*lines, f"{whole} of {len(self.nodes)} nodes of served operators have all their formulas"]
 
+    def helper_headers(self) -> list[Path]:
+        """Headers that declare functions for formulas."""
+        return [p for p in HELPERS.glob("*.h") if p.name not in ("support.h", "unpack_dual.h")]
+
     # ---- files -------------------------------------------------------------------------------------------------
 
     def files(self, render: Any) -> dict[str, str]:

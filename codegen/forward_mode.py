@@ -117,7 +117,8 @@ class ForwardMode:
     def files(self, render: Any) -> dict[str, str]:
         contexts = [w.context for _, w in sorted(self.found.items())]
         files = {"autograd/forward.h": render("autograd_forward.h.j2", functions=contexts)}
+        headers = sorted(p.name for p in self.derivatives.helper_headers())
         for i in range(SHARDS):
             mine = [c for c in contexts if python_tables.shard_of(c["name"], SHARDS) == i]
-            files[f"autograd/forward_{i}.cpp"] = render("autograd_forward.cpp.j2", shard=i, functions=mine)
+            files[f"autograd/forward_{i}.cpp"] = render("autograd_forward.cpp.j2", shard=i, functions=mine, headers=headers)
         return files

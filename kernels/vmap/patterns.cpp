@@ -9,7 +9,7 @@ const Rule pattern_rules[] = {
     {"squeeze.dims", "fD"}, {"transpose.int", "fdd"}, {"permute", "fm"}, {"select.int", "fd."}, {"slice.Tensor", "fd..."},
     {"diagonal", "f.dd"}, {"unfold", "fd.."}, {"split.Tensor", "f.d"}, {"split_with_sizes", "f.d"}, {"unbind.int", "fd"}, {"alias", "f"},
     {"detach", "f"}, {"view_as_real", "f"}, {"view_as_complex", "f"}, {"_conj", "f"}, {"_neg_view", "f"}, {"lift_fresh", "f"},
-    {"_reshape_alias", "fs."}, {"movedim.int", "fdd"}, {"flatten.using_ints", "fdd"},
+    {"movedim.int", "fdd"}, {"flatten.using_ints", "fdd"},
     // ---- copies and moves ----
     {"clone", "f."}, {"contiguous", "f."}, {"_to_copy", "f......"}, {"repeat", "qt"}, {"flip", "fD"}, {"tril", "f."}, {"triu", "f."},
     {"diag_embed", "f.uu"}, {"cat", "Ed"}, {"stack", "Eu"}, {"constant_pad_nd", "f.."},
@@ -29,7 +29,7 @@ const Rule pattern_rules[] = {
     {"sort.stable", "f.d."}, {"argsort.stable", "f.d."}, {"topk", "f.d.."}, {"_softmax", "fd."}, {"_log_softmax", "fd."}, {"softmax.int", "fd."},
     {"log_softmax.int", "fd."}, {"_softmax_backward_data", "eed."}, {"_log_softmax_backward_data", "eed."}, {"_safe_softmax", "fd."},
     {"gather", "ede."}, {"scatter.src", "edee"}, {"scatter.value", "ede."}, {"scatter_add", "edee"}, {"scatter_reduce.two", "edee.."},
-    {"glu", "fd"}, {"glu_backward", "eed"}, {"cumsum", "fd."},
+    {"glu", "fd"}, {"glu_backward", "eed"},
     // ---- linear algebra of stacks of matrices ----
     {"linalg_inv_ex", "f."}, {"linalg_cholesky_ex", "f.."}, {"linalg_qr", "f."}, {"_linalg_svd", "f..."}, {"_linalg_eigh", "f.."},
     {"_linalg_det", "f"}, {"_linalg_slogdet", "f"}, {"linalg_lu_factor_ex", "f.."}, {"linalg_matrix_exp", "f"}, {"matrix_exp", "f"},

@@ -107,6 +107,18 @@ Tensor written(const Tensor& self, const Tensor& value) {
   return self;
 }
 
+Tensor remove_batch_dim(const Tensor& self, int64_t level, int64_t batch_size, int64_t out_dim) {
+  const func::Wrapper* const w = func::wrapper_at(self, level);
+  if (w && w->batched()) {
+    const int64_t to = wrap_dim(out_dim, w->value.dim());
+    return to == w->batch_dim ? w->value : at::movedim(w->value, w->batch_dim, to);
+  }
+  const int64_t to = wrap_dim(out_dim, self.dim() + 1);
+  std::vector<int64_t> sizes = self.sizes().vec();
+  sizes.insert(sizes.begin() + to, batch_size);
+  return at::expand(at::unsqueeze(self, to), sizes);
+}
+
 void run_loop(const Site& site, Value* out) {
   OpRow& op = site.op;
   const OpInfo& info = *op.info;
@@ -167,13 +179,15 @@ void call(OpRow& op, std::span<const Arg> args, Value* out) {
   const Site site(op, args);
   const OpInfo& info = *op.info;
   if (is_random(op) && !info.is(OpInfo::kImplicit) && info.way != Way::Compose) return run_random(site, out);
+  const Rule* const rule = find_rule(op);
+  if (rule && rule->always) return rule->fn(site, out);
   if (!site.any_batched()) return func::send_on(op, args, out);
   if (const Found found = find_kernel_for(op, DispatchKey::FuncTorchBatched); found.boxed && op.registrations) {
     // What Python registered for batched tensors; the key's own fallback is this function.
     for (const Registration& r : *op.registrations)
       if (r.boxed.get() == found.boxed) return found.boxed->call(op, KeySet(door::keys_of(args)), args, out);
   }
-  if (const Rule* const rule = find_rule(op)) {
+  if (rule) {
     if (rule->fn) return rule->fn(site, out);
     return rule->spec ? run_reduction(site, *rule, out) : run_pattern(site, rule->pattern, out);
   }

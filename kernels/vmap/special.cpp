@@ -54,6 +54,12 @@ void as_strided(const Site& s, Value* out) {
   const std::optional<int64_t> offset = s.args[3].is_none() ? std::nullopt : std::optional(s.args[3].i);
   put(s, out, at::as_strided(w.value, sizes, strides, offset));
 }
+void reshape_alias(const Site& s, Value* out) {
+  const func::BelowTop below;
+  std::vector<int64_t> sizes = s.args[1].ints().vec();
+  sizes.insert(sizes.begin(), s.batch_size);
+  put(s, out, at::reshape(s.front(0), sizes));
+}
 void new_empty_strided(const Site& s, Value* out) {
   const func::BelowTop below;
   std::vector<int64_t> sizes = s.args[1].ints().vec(), strides = s.args[2].ints().vec();
@@ -195,6 +201,19 @@ void index(const Site& s, Value* out) {
   run_loop(s, out);
 }
 
+// What the older vmap calls.
+void add_batch_dim(const Site& s, Value* out) {
+  const Tensor& self = s.tensor(0);
+  const int64_t dim = wrap_dim(s.args[1].i, self.dim());
+  for (func::Layer& layer : func::layers())
+    if (layer.level == s.args[2].i) layer.batch_size = self.size(dim);
+  out[0] = Value(func::wrap_batched(self, dim, s.args[2].i));
+}
+void remove_batch_dim(const Site& s, Value* out) {
+  const func::BelowTop below;
+  out[0] = Value(vmap::remove_batch_dim(s.tensor(0), s.args[1].i, s.args[2].i, s.args[3].i));
+}
+
 void no_item(const Site&, Value*) {
   fail(ErrorKind::Runtime,
        "vmap: It looks like you're either (1) calling .item() on a Tensor or (2) attempting to use a Tensor in some data-dependent control flow "
@@ -222,6 +241,7 @@ const Rule special_rules[] = {
     {"t", nullptr, t},
     {"t_", nullptr, t},
     {"as_strided", nullptr, as_strided},
+    {"_reshape_alias", nullptr, reshape_alias},
     {"new_empty_strided", nullptr, new_empty_strided},
     {"roll", nullptr, roll},
     {"trace", nullptr, trace},
@@ -233,6 +253,8 @@ const Rule special_rules[] = {
     {"_local_scalar_dense", nullptr, no_item},
     {"is_nonzero", nullptr, no_item},
     {"item", nullptr, no_item},
+    {"_add_batch_dim", nullptr, add_batch_dim, nullptr, nullptr, true},
+    {"_remove_batch_dim", nullptr, remove_batch_dim, nullptr, nullptr, true},
     {nullptr, nullptr},
 };
 

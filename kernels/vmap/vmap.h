@@ -45,6 +45,7 @@ struct Rule {
   RuleFn fn = nullptr;
   const char* target = nullptr;  // with `spec`: a reduction of everything is `target` along one dimension
   const char* spec = nullptr;
+  bool always = false;  // also for calls without a batched tensor
 };
 // Tables, each ended by a rule without a name.
 extern const Rule pattern_rules[], matmul_rules[], special_rules[];
@@ -58,6 +59,8 @@ void run_loop(const Site& site, Value* out);
 void run_random(const Site& site, Value* out);
 OpRow& required(const char* name);  // "sum.dim_IntList"
 void fail_unbatched_self(const OpRow& op);
+// The batch of a level back as a dimension of its own.
+Tensor remove_batch_dim(const Tensor& self, int64_t level, int64_t batch_size, int64_t out_dim);
 bool is_random(const OpRow& op);
 // An in-place result: the argument itself, standing for `value` from now on.
 Tensor written(const Tensor& self, const Tensor& value);
