@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 import yaml
 
-from codegen import python_tables
+from codegen import foreach_nodes, python_tables
 from codegen.claims import DTYPES, Plan, Served
 from codegen.derivatives import SHARDS as AUTOGRAD_SHARDS
 from codegen.derivatives import Derivatives
@@ -59,6 +59,7 @@ class Emitter:
         files["autocast_table.cpp"] = self.render("autocast_table.cpp.j2", rows=self._autocast())
         files |= self._families() | self._typed_api() | self._bindings()
         files |= Derivatives(self.plan).files(self.render)
+        files |= foreach_nodes.files(self.plan, self.render)
         files |= more
         files["manifest.json"] = self._manifest()
         sources = sorted(name for name in files if name.endswith(".cpp"))
@@ -117,7 +118,8 @@ class Emitter:
         flags |= 4 if op.kind == "inplace" else 8 if op.kind == "out" else 0
         flags |= 16 if op.implicit else 0
         flags |= 32 if served is not None and served.claim.conj else 0
-        flags |= 64 if op.has_derivative else 0
+        # Lists take their elements' own nodes.
+        flags |= 64 if op.has_derivative and not op.name.startswith("_foreach_") else 0
         flags |= 128 if op.list_return else 0
         return flags
 
@@ -316,7 +318,7 @@ def kernel_row(served: Served) -> dict[str, Any]:
     if body == "raw":
         call = f"native::{op.ident}({', '.join(names)})"
     elif body == "compose":
-        call = claim.text
+        call = claim.text.replace("$op", f"kOp_{op.ident}")
     else:
         call = f"k_{source.ident}({', '.join(passed)})"
     viewed = next((cpp_name(a) for a in op.args if a.is_tensor and not a.is_write), "") if op.view else ""
