@@ -184,8 +184,8 @@ PyTypeObject* class_named(const char* name) {
   if (type) return type;
   static PyGetSetDef leaf_properties[] = {{"variable", variable, nullptr, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
   static PyGetSetDef none[] = {{nullptr, nullptr, nullptr, nullptr, nullptr}};
-  // The deallocator by name: what a class would inherit gives its reference to the class back once more.
   PyType_Slot slots[] = {{Py_tp_getset, std::string_view(name) == "AccumulateGrad" ? leaf_properties : none},
+                         // Python's own for such types would give up the type's reference a second time.
                          {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
                          {0, nullptr}};
   const std::string dotted = std::string("builtins.") + name;  // where upstream's say that they live

@@ -139,7 +139,10 @@ class Emitter:
             shards[python_tables.shard_of(signature, ADAPTER_SHARDS)].append((adapter_name(signature), signature))
         for i in range(ADAPTER_SHARDS):
             files[f"adapters/adapters_{i}.cpp"] = self.render("adapters.cpp.j2", adapters=sorted(shards[i]))
-        files["registry.cpp"] = self.render("registry.cpp.j2", families=[*sorted(by_family), *(f"autograd_{i}" for i in range(AUTOGRAD_SHARDS)), "autograd_manual"])
+        files["registry.cpp"] = self.render(
+            "registry.cpp.j2",
+            families=[*sorted(by_family), *(f"autograd_{i}" for i in range(AUTOGRAD_SHARDS)), "autograd_manual"],
+        )
         return files
 
     def _slots(self, family: str, members: list[Served]) -> str:
@@ -171,9 +174,7 @@ class Emitter:
         kernels = [kernel_row(s) for s in ordered]
         includes = sorted({i for s in members for i in s.claim.include})
         adapters = sorted({k["adapter"] for k in kernels})
-        return self.render(
-            "kernels.cpp.j2", family=family, kernels=kernels, includes=includes, adapters=adapters
-        )
+        return self.render("kernels.cpp.j2", family=family, kernels=kernels, includes=includes, adapters=adapters)
 
     # ---- the typed C++ API -----------------------------------------------------------------------------------
 
@@ -255,9 +256,7 @@ def extra_ops() -> list[dict[str, str]]:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
         for schema in data["schemas"]:
             name, _, overload = schema.partition("(")[0].partition(".")
-            rows.append(
-                {"name": name, "overload": overload, "schema": c_string(schema), "reason": c_string(data["reason"])}
-            )
+            rows.append({"name": name, "overload": overload, "schema": c_string(schema), "reason": c_string(data["reason"])})
     return rows
 
 
@@ -326,7 +325,9 @@ def kernel_row(served: Served) -> dict[str, Any]:
     # detach gives no view to differentiate through, so it has no base.
     # Upstream tracks what in-place and out= forms write, and nothing that other schemas say they change.
     writes = bool(written) and op.kind in ("inplace", "out")
-    tracked = not op.implicit and not claim.versions and op.name != "detach" and (writes or (op.view and op.kind == "functional"))
+    tracked = (
+        not op.implicit and not claim.versions and op.name != "detach" and (writes or (op.view and op.kind == "functional"))
+    )
     kind = "kImplicit" if op.implicit else "kBackendAndMeta" if claim.way != "raw" or claim.meta else "kBackend"
     gate = next((cpp_name(a) for a in source.args if a.cpp in ("const Tensor&", "TensorList")), "")
     results = source.num_returns
@@ -345,7 +346,8 @@ def kernel_row(served: Served) -> dict[str, Any]:
         "body": body,
         "form": form,
         "inputs": ", ".join(f"&{n}" if a.cpp == "const Tensor&" else f"&*{n}" for a, n in _named(inputs)),
-        "packed": ", ".join(f"door::pack<{a.cpp}>({n})" for a, n in _named([a for a in source.args if not a.is_tensor])) or "Arg()",
+        "packed": ", ".join(f"door::pack<{a.cpp}>({n})" for a, n in _named([a for a in source.args if not a.is_tensor]))
+        or "Arg()",
         "dtypes": hex(claim.dtypes),
         "gate": gate if claim.dtypes else "",
         "given": ", ".join(f"&{n}" for n in (outs or written)),
