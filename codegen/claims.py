@@ -195,7 +195,9 @@ def _way_of(op: Op, claims: dict[str, Claim], surface: Surface) -> Served | None
     source = surface.by_name[op.functional]
     if op.full == op.inplace:
         return Served(op, base, "inplace", source)
-    if op.full == op.out and all("Tensor" == r for r in _result_parts(source)):
+    # Of list results only those over lists: views into one tensor copy themselves into out= lists by their own rules.
+    list_out = source.result == "std::vector<Tensor>" and op.name.startswith("_foreach_")
+    if op.full == op.out and (list_out or all("Tensor" == r for r in _result_parts(source))):
         return Served(op, base, "out", source)
     return None
 

@@ -276,3 +276,17 @@ def test_classes_of_nodes_outlive_their_nodes():
     x = torch.ones(2, requires_grad=True)
     for _ in range(50):
         assert type((x * 2).grad_fn).__name__ == "MulBackward0"
+
+
+def test_lists_into_given_tensors():
+    a, out = [torch.ones(2), torch.full((3,), 4.0)], [torch.empty(2), torch.empty(3)]
+    assert torch.ops.aten._foreach_mul.Scalar_out(a, 2.0, out=out) is None
+    assert [x.tolist() for x in out] == [[2.0, 2.0], [8.0, 8.0, 8.0]]
+    with pytest.raises(RuntimeError, match="expected 2 tensors in out, got 1"):
+        torch.ops.aten._foreach_sqrt.out(a, out=out[:1])
+    zeros = torch.ops.aten._foreach_zero(a)
+    assert [x.tolist() for x in zeros] == [[0.0] * 2, [0.0] * 3]
+    scale, tracker = torch.ops.aten._amp_update_scale(
+        torch.tensor(4.0), torch.tensor(1, dtype=torch.int32), torch.tensor(0.0), 2.0, 0.5, 2
+    )
+    assert (scale.item(), tracker.item()) == (8.0, 0)
