@@ -4,7 +4,7 @@
     mm:          {slot: structured, file: mm.cpp, dtypes: [f32, f64]}
     view:        {raw: true, file: views.cpp, meta: true}
     matmul:      {compose: "composite::matmul(self, other)", include: [kernels/matmul/composite.h]}
-    floor_divide: {python: true}
+    floor_divide: {python: true}          # in a compose text, $op stands for the operator's own OpId
     cudnn_grid_sampler: {refuse: "another backend's operator"}
 
 A claim on a functional operator serves the in-place and out= forms of its group too, unless those are claimed themselves.
