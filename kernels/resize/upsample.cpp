@@ -1,12 +1,12 @@
 // The upsampling operators and their gradients.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "generated/slots/resize.h"
 #include "kernels/resize/resample.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
+#include "runtime/refuse.h"
 #include "runtime/shape.h"
 #include "runtime/threads.h"
 
@@ -116,14 +116,16 @@ Tensor resample(const Kind& kind, const Tensor& x, IntView sizes, IntView input,
   if (x.is_meta() || out.numel() == 0) return out;
   const bool bytes = x.dtype() == ScalarType::Byte;
   TN_CHECK_AS(NotImplemented, is_floating(x.dtype()) || bytes, '"', kind.name, "\" not implemented for '", scalar_type_name(x.dtype()), "'");
+  const bool smooth = kind.mode >= Mode::LinearSmooth;
+  TN_CHECK_AS(NotImplemented, !smooth || turn || !is_reduced_float(x.dtype()), "\"compute_index_ranges_weights\" not implemented for '", scalar_type_name(x.dtype()), "'");
+  TN_CHECK_AS(NotImplemented, !bytes || kind.dims != 3 || kind.mode != Mode::Linear, "\"compute_indices_weights_linear\" not implemented for 'Byte'");
+  if (bytes && kind.mode > Mode::NearestExact) refuse(str("aten::", kind.name), "dtype uint8", "no kernel yet for its weights of 16 bits");
   const ScalarType compute = x.dtype() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
   const Tensor from = contiguous(cast(x, compute), format);
   const Tensor to = compute == x.dtype() ? out : empty(sizes, compute, {}, format);
   const bool last = format != MemoryFormat::Contiguous;
   if (compute == ScalarType::Double) run(maps_of<double>(kind, input, output, turn), kind.dims, from, to, last);
   else run(maps_of<float>(kind, input, output, turn), kind.dims, from, to, last);
-  if (bytes)
-    for (int64_t i = 0; i < to.numel(); ++i) to.data<float>()[i] = std::clamp(std::nearbyint(to.data<float>()[i]), 0.0F, 255.0F);
   if (!to.is_same(out)) copy_into(out, to);
   return out;
 }
