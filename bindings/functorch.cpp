@@ -13,6 +13,7 @@
 #include "kernels/vmap/vmap.h"
 #include "runtime/autograd/forward.h"
 #include "runtime/func/layers.h"
+#include "runtime/refuse.h"
 
 namespace tn::py {
 namespace {
@@ -76,6 +77,11 @@ void bind_classes(pb::module_& m) {
   pb::class_<Layer>(m, "DynamicLayer", pb::module_local());
   pb::class_<Interpreter> interpreter(m, "CInterpreter", pb::module_local());
   def_common(interpreter);
+  const auto refuse_text = [](const pb::args&) -> pb::object {
+    refuse("torch._C._functorch.CInterpreter", "its state as text", "only torch.compile needs it, which is not part of torchnative");
+  };
+  interpreter.def("serialize", refuse_text);
+  interpreter.def_static("deserialize", refuse_text);
   auto grad = typed<2>(m, "CGradInterpreterPtr");
   grad.def("lift", &lift<Typed<2>>);
   grad.def("prevGradMode", [](const Typed<2>& i) { return i.layer.previous_grad_mode; });

@@ -10,12 +10,14 @@ const Rule pattern_rules[] = {
     {"diagonal", "f.dd"}, {"unfold", "fd.."}, {"split.Tensor", "f.d"}, {"split_with_sizes", "f.d"}, {"unbind.int", "fd"}, {"alias", "f"},
     {"detach", "f"}, {"view_as_real", "f"}, {"view_as_complex", "f"}, {"_conj", "f"}, {"_neg_view", "f"}, {"lift_fresh", "f"},
     {"movedim.int", "fdd"}, {"flatten.using_ints", "fdd"},
+    // ---- forward mode of the layers below ----
+    {"_make_dual", "ee."}, {"_fw_primal", "f."}, {"_unpack_dual", "f."},
     // ---- copies and moves ----
     {"clone", "f."}, {"contiguous", "f."}, {"_to_copy", "f......"}, {"repeat", "qt"}, {"flip", "fD"}, {"tril", "f."}, {"triu", "f."},
     {"diag_embed", "f.uu"}, {"cat", "Ed"}, {"stack", "Eu"}, {"constant_pad_nd", "f.."},
     {"slice_backward", "fzd..."}, {"select_backward", "fzd."}, {"diagonal_backward", "fz.dd"}, {"unfold_backward", "fzd.."},
     // ---- filling ----
-    {"zero", "f"}, {"fill.Scalar", "f."}, {"fill.Tensor", "pp"}, {"zeros_like", "f....."}, {"ones_like", "f....."}, {"empty_like", "f....."},
+    {"zero", "f"}, {"fill.Scalar", "f."}, {"zeros_like", "f....."}, {"ones_like", "f....."}, {"empty_like", "f....."},
     {"full_like", "f......"}, {"new_empty", "fs...."}, {"new_zeros", "fs...."}, {"new_ones", "fs...."}, {"new_full", "fs....."},
     // ---- reductions along dimensions ----
     {"sum.dim_IntList", "fA.."}, {"mean.dim", "fA.."}, {"nansum", "fA.."}, {"prod.dim_int", "fd.."}, {"amax", "fA."}, {"amin", "fA."},

@@ -11,7 +11,6 @@
 
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace tn::vmap {
 
@@ -130,8 +129,7 @@ void run_loop(const Site& site, Value* out) {
     for (size_t i = 0; i < site.args.size(); ++i)
       if (site.args[i].tag == Tag::Tensor && schema_of(op).arguments()[i].is_write() && !site.batched(i)) fail_unbatched_self(op);
   TN_CHECK(site.batch_size > 0, "The fallback path does not support vmap over dims of size 0: ", info.name);
-  static std::unordered_set<const OpRow*> warned;
-  if (fallback_warns && warned.insert(&op).second)
+  if (fallback_warns)
     warn(str("There is a performance drop because we have not yet implemented the batching rule for ", info.name, *info.overload ? "." : "",
              info.overload, ". Please file us an issue on GitHub so that we can prioritize its implementation."));
   std::vector<std::vector<Tensor>> single(info.num_returns);
@@ -199,6 +197,7 @@ void call(OpRow& op, std::span<const Arg> args, Value* out) {
            "try to rewrite what you're doing with other operations. For (2): If you're doing some control flow instead, we don't support that "
            "yet, please shout over at https://github.com/pytorch/functorch/issues/257 . For (3): please file an issue.");
   if (has_tag(op, kPointwise) && !info.is(OpInfo::kOut)) return run_pattern(site, nullptr, out);
+  if (info.is(OpInfo::kOut)) return run_loop(site, out);  // refuses
   if ((info.is(OpInfo::kImplicit) || info.way == Way::Compose) && op.kernel) return op.adapter(op.kernel, args.data(), out);
   if (info.is(OpInfo::kImplicit) && info.way == Way::Python && python_decomposition)
     return python_decomposition->call(op, KeySet(door::keys_of(args)), args, out);

@@ -92,11 +92,12 @@ void trace(const Site& s, Value* out) {
   put(s, out, at::sum(at::diagonal(s.front(0), 0, -2, -1), IntArrayRef({-1})));
 }
 
+// Also fill_ with a tensor, which may be another number for each element.
 void copy_(const Site& s, Value* out) {
   if (!s.batched(size_t{0})) fail_unbatched_self(s.op);
   const func::BelowTop below;
   const Tensor self = s.front(0);
-  at::copy_(self, s.padded(s.tensor(1), s.rank(0)), s.args[2].i != 0);
+  at::copy_(self, s.padded(s.tensor(1), s.rank(0)));
   out[0] = Value(written(s.tensor(0), self));
 }
 
@@ -246,6 +247,7 @@ const Rule special_rules[] = {
     {"roll", nullptr, roll},
     {"trace", nullptr, trace},
     {"copy_", nullptr, copy_},
+    {"fill_.Tensor", nullptr, copy_},
     {"index_select", nullptr, index_select},
     {"embedding", nullptr, embedding},
     {"index.Tensor", nullptr, index},
