@@ -84,7 +84,8 @@ wheel: build
 	@rm -rf dist && CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/python -m pip wheel -q --no-deps --no-build-isolation --wheel-dir dist .
 	@ls -l dist
 
-## make demo     wheel into a fresh environment, real sentences through a real checkpoint, compared with upstream's answers
+## make demo     wheel into a fresh environment: real sentences through a real checkpoint, compared with upstream's answers;
+##               then a network that learns digits and adapts to shifted ones
 .PHONY: demo
 demo: wheel
 	$(call say,installing the wheel and transformers into a fresh environment)
@@ -95,6 +96,8 @@ demo: wheel
 	@$(DEMO)/bin/python -m pip check
 	$(call say,embedding sentences)
 	@cd $(DEMO) && HF_HUB_OFFLINE=1 bin/python $(CURDIR)/examples/embed_sentences.py --wheel $(CURDIR)/dist/torchnative-*.whl
+	$(call say,learning digits and adapting to shifted ones)
+	@cd $(DEMO) && bin/python $(CURDIR)/examples/adapt_digits.py
 
 ## make test     everything that CI runs: GoogleTest, then pytest
 .PHONY: test

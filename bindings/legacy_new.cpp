@@ -51,9 +51,19 @@ void check_device(Device expected, std::optional<Device> given) {
            " but device type: ", device_type_name(given ? given->type : expected.type), " was passed");
 }
 
+bool is_size_number(PyObject* o) {
+  if (PyBool_Check(o)) return false;
+  if (PyLong_Check(o) || is_numpy_integer(o)) return true;
+  if (is_tensor(o)) return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype(), false);
+  // What says that it is an integer, numpy's arrays without dimensions among it; those with dimensions say so and then raise.
+  if (!PyIndex_Check(o)) return false;
+  if (const PyRef number = PyRef::adopt(PyNumber_Index(o))) return true;
+  PyErr_Clear();
+  return false;
+}
+
 int64_t size_item(PyObject* o, Py_ssize_t position) {
-  const bool fits = (PyLong_Check(o) && !PyBool_Check(o)) || is_numpy_integer(o) || is_tensor(o);
-  const PyRef number = PyRef::adopt(fits ? PyNumber_Index(o) : nullptr);
+  const PyRef number = PyRef::adopt(is_tensor(o) || is_size_number(o) ? PyNumber_Index(o) : nullptr);
   if (!number) {
     if (PyErr_Occurred()) PyErr_Clear();
     raise(PyExc_TypeError, "new(): argument 'size' failed to unpack the object at pos %zd with error \"type must be tuple of ints,but got %s\"",
@@ -69,10 +79,6 @@ DimVector sizes_of(PyObject* const* items, Py_ssize_t n) {
   return sizes;
 }
 
-bool is_size_number(PyObject* o) {
-  return (PyLong_Check(o) && !PyBool_Check(o)) || is_numpy_integer(o) ||
-         (is_tensor(o) && tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype(), false));
-}
 
 Tensor from_sequence(PyObject* data, ScalarType dtype, Device device) {
   if (!PySequence_Check(data) && !is_tensor(data)) fail(ErrorKind::Type, "new(): data must be a sequence (got ", type_name(data), ")");
