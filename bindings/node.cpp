@@ -191,6 +191,10 @@ PyTypeObject* class_named(const char* name) {
   const std::string dotted = std::string("builtins.") + name;  // where upstream's say that they live
   PyType_Spec spec = {dotted.c_str(), sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT, slots};
   type = reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&node_type)));
+  if (!type) throw PythonError();
+  // torch.autograd.graph.Node knows a node's class by its place here.
+  const PyRef functions = PyRef::check(PyImport_ImportModule("torch._C._functions"));
+  if (PyObject_SetAttrString(functions.get(), name, reinterpret_cast<PyObject*>(type)) < 0) throw PythonError();
   return type;
 }
 

@@ -36,6 +36,7 @@ bool bind_nodes(PyObject* module);
 bool bind_engine(PyObject* module);
 bool bind_function(PyObject* module);
 bool bind_forward_nodes(PyObject* module);
+bool bind_legacy_variable(PyObject* module);
 bool bind_saved_hooks(PyObject* module);
 
 }  // namespace tn::py
