@@ -77,7 +77,7 @@ _OWN_METHODS = set(
     "size stride dim numel is_complex is_floating_point is_contiguous storage_offset data sym_size sym_numel sym_storage_offset "
     "is_neg is_conj".split()
 )
-_KNOWN = {"std::tuple", "std::make_tuple", "std::vector", "Tensor", "TensorList", "Scalar", "std::optional", "GradMode::is_enabled", "rich", "IntArrayRef"}
+_KNOWN = {"std::tuple", "std::make_tuple", "std::vector", "Tensor", "TensorList", "Scalar", "std::optional", "GradMode::is_enabled", "rich", "IntArrayRef", "forward::refuse_missing"}
 
 
 def cpp(text: str) -> str:
