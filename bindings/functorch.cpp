@@ -23,6 +23,7 @@ using func::Layer;
 using func::Transform;
 
 bool inplace_requires_grad_allowed = false;
+constinit thread_local size_t older_vmaps = 0;  // layers of torch._vmap_internals, inside of which graphs are built
 
 const Tensor& tensor_argument(const pb::handle& object, const char* name) {
   if (!is_tensor(object.ptr())) throw pb::type_error(std::string(name) + ": expected a Tensor, got " + Py_TYPE(object.ptr())->tp_name);
@@ -222,7 +223,7 @@ void bind_switches(pb::module_& m) {
 }  // namespace
 
 void check_requires_grad_allowed() {
-  if (!func::active() || inplace_requires_grad_allowed) return;
+  if (!func::active() || inplace_requires_grad_allowed || func::layers().size() == older_vmaps) return;
   fail(ErrorKind::Runtime,
        "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function being "
        "transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, "
@@ -244,8 +245,14 @@ bool bind_functorch(PyObject* module) {
     core.def("_exit_dual_level", [](int64_t level) { forward::exit_level(level); }, pb::arg("level"));
     core.def("_are_functorch_transforms_active", [] { return !func::layers().empty(); });
     // The older vmap learns its batch size from its first argument.
-    core.def("_vmapmode_increment_nesting", [] { return func::begin(Transform::Vmap, -1); });
-    core.def("_vmapmode_decrement_nesting", [] { return func::end(Transform::Vmap).level - 1; });
+    core.def("_vmapmode_increment_nesting", [] {
+      ++older_vmaps;
+      return func::begin(Transform::Vmap, -1);
+    });
+    core.def("_vmapmode_decrement_nesting", [] {
+      --older_vmaps;
+      return func::end(Transform::Vmap).level - 1;
+    });
     core.def("_debug_only_display_vmap_fallback_warnings", [](bool on) { vmap::fallback_warns = on; });
     core.def("_debug_only_are_vmap_fallback_warnings_enabled", [] { return vmap::fallback_warns; });
     return true;

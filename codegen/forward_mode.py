@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from codegen.model import Op
 
 SHARDS = 4
+# Upstream's text reads the tangent's memory by the primal's strides; a tangent may have others.
+_INSTEAD = {
+    "_reshape_alias": "at::reshape(self_t, size)",
+    "as_strided": "self_t.strides() == self.strides() ? at::as_strided(self_t, size, stride, storage_offset) "
+    ': (forward::refuse_missing("as_strided", "tangents of another layout than their tensor"), Tensor())',
+}
 _TENSORS = {"const Tensor&", "OptionalTensor"}
 
 
@@ -57,7 +63,8 @@ class ForwardMode:
         for d in given:
             is_list = "[]" in str(d.var_types[0]) or op.list_return
             outputs = ("self",) if inplace else tuple(d.var_names)
-            formulas.append(Formula(outputs, is_list, d.formula, self.derivatives.missing(d.formula)))
+            text = _INSTEAD.get(op.name, d.formula)
+            formulas.append(Formula(outputs, is_list, text, self.derivatives.missing(text)))
         forward = Forward(op, tuple(formulas), any(d.required_original_self_value for d in given))
         forward.context = self._context(forward, given, returns)
         self.found[op.full] = forward

@@ -67,6 +67,7 @@ Tensor amaxamin_jvp(const Tensor& x, const Tensor& dx, const Tensor& result, Int
 }
 
 Tensor logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bool keepdim) {
+  if (x.numel() == 0) return total(dx, dim, keepdim);
   Tensor top = x.is_complex() ? Tensor(at::amax(at::real(x), dim, true)) : Tensor(at::amax(x, dim, true));
   top = at::masked_fill(top, at::isinf(top), tn::Scalar(int64_t{0}));
   const Tensor weights = at::exp(at::sub(x, top));

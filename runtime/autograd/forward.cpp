@@ -129,7 +129,10 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool inplace) {
     at::copy_(window, tangent);
     return attach(t, window);
   }
-  attach(t, is_view(t) ? tangent : with_geometry_of(tangent, t));
+  // An expanded tensor's elements share memory, which their tangents can't.
+  bool shares = false;
+  for (int64_t d = 0; d < t.dim(); ++d) shares |= t.stride(d) == 0 && t.size(d) > 1;
+  attach(t, shares ? tangent : with_geometry_of(tangent, t));
 }
 
 void set_tangents(TensorList list, const std::vector<Tensor>& tangents) {

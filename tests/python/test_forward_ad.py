@@ -195,3 +195,13 @@ def test_without_a_formula_refuses_with_upstreams_words():
             torch.igamma(dual, x)
         with pytest.raises(NotImplementedError, match="because it is an out= function"):
             torch.sin(dual, out=torch.empty(3))
+
+
+def test_tangent_of_an_expanded_tensor_has_its_own_memory():
+    x, z = torch.rand(()), torch.rand(3)
+
+    def f(x, z):
+        return z.sum(), z * x
+
+    forward = torch.autograd.functional.jacobian(f, (x, z), vectorize=True, strategy="forward-mode")
+    torch.testing.assert_close(tuple(map(tuple, forward)), torch.autograd.functional.jacobian(f, (x, z)))
