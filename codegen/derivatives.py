@@ -85,7 +85,6 @@ _OWN_METHODS = set(
     "sym_storage_offset "
     "is_neg is_conj".split()
 )
-<<<<<<< HEAD
 _KNOWN = {
     "std::tuple",
     "std::make_tuple",
@@ -98,9 +97,6 @@ _KNOWN = {
     "rich",
     "IntArrayRef",
 }
-=======
-_KNOWN = {"std::tuple", "std::make_tuple", "std::vector", "Tensor", "TensorList", "Scalar", "std::optional", "GradMode::is_enabled", "rich", "IntArrayRef", "forward::refuse_missing"}
->>>>>>> func
 
 
 def cpp(text: str) -> str:
