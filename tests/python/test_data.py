@@ -186,7 +186,7 @@ def test_processes_train_one_model() -> None:
 
 def test_pinning_without_an_accelerator() -> None:
     assert not torch.ones(2).is_pinned()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
         torch.ones(2).pin_memory()
     with pytest.warns(UserWarning, match="pin_memory"):
         (batch,) = DataLoader(TensorDataset(torch.arange(2)), 2, pin_memory=True)
