@@ -76,7 +76,7 @@ class Guard {
     ThreadState& state = thread_state;
     saved_.emplace_back(state.included, state.excluded);
     state.included |= include_.raw();
-    if (replace_exclude_) state.excluded = exclude_.raw() | (state.excluded & KeySet::kNeedsGrad);
+    if (replace_exclude_) state.excluded = exclude_.raw() | (state.excluded & KeySet::kOurs);
     else state.excluded |= exclude_.raw();
   }
   void exit() {
@@ -84,7 +84,7 @@ class Guard {
     saved_.pop_back();
     ThreadState& state = thread_state;
     state.included = included;
-    state.excluded = (excluded & ~KeySet::kNeedsGrad) | (state.excluded & KeySet::kNeedsGrad);
+    state.excluded = (excluded & ~KeySet::kOurs) | (state.excluded & KeySet::kOurs);
   }
 
  protected:
@@ -198,7 +198,7 @@ void bind_key_functions(pb::module_& m) {
   });
   m.def("_dispatch_keys", [](const pb::handle& t) {
     if (!is_tensor(t.ptr())) throw pb::type_error("_dispatch_keys: expected a Tensor, got " + std::string(pb::repr(pb::type::of(t))));
-    return KeySet(tensor_of(t.ptr())->keys().raw() & ~KeySet::kNeedsGrad);
+    return KeySet(tensor_of(t.ptr())->keys().raw() & ~KeySet::kOurs);
   });
   m.def("_dispatch_key_set", [](const pb::handle& t) {
     if (!is_tensor(t.ptr())) throw pb::type_error("_dispatch_key_set: expected a Tensor, got " + std::string(pb::repr(pb::type::of(t))));
@@ -218,7 +218,7 @@ void bind_key_functions(pb::module_& m) {
 
 void bind_thread_state(pb::module_& m) {
   m.def("_dispatch_tls_local_include_set", [] { return KeySet(thread_state.included); });
-  m.def("_dispatch_tls_local_exclude_set", [] { return KeySet(thread_state.excluded & ~KeySet::kNeedsGrad); });
+  m.def("_dispatch_tls_local_exclude_set", [] { return KeySet(thread_state.excluded & ~KeySet::kOurs); });
   m.def("_dispatch_tls_is_dispatch_key_excluded", [](const pb::object& key) { return KeySet(thread_state.excluded).has(key_of(key)); });
   m.def("_dispatch_tls_is_dispatch_key_included", [](const pb::object& key) { return KeySet(thread_state.included).has(key_of(key)); });
   m.def("_dispatch_tls_set_dispatch_key_excluded", [](const pb::object& key, bool on) { set_thread_key(thread_state.excluded, key_of(key), on); });

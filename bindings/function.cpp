@@ -137,8 +137,7 @@ void context_dealloc(PyObject* self) {
   context_clear(self);
   delete context_of(self)->saved;
   delete context_of(self)->is_tensor;
-  type->tp_free(self);
-  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+  type->tp_free(self);  // a Python subclass lets go of its class itself
 }
 
 template <PyObject* Context::* kMember>

@@ -56,6 +56,13 @@ PyObject* set_flag(PyObject*, PyObject* value) {
   Py_RETURN_NONE;
 }
 
+PyObject* set_fwd_grad_enabled(PyObject*, PyObject* value) {
+  bool on;
+  if (!to_flag(value, "set_enabled", &on)) return nullptr;
+  set_fw_grad_mode(on);
+  Py_RETURN_NONE;
+}
+
 // ---- anomaly mode: the engine looks at it -------------------------------------------------------------------
 PyObject* set_anomaly(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"enabled", "check_nan", nullptr};
@@ -228,7 +235,7 @@ using Change = void (*)(bool on);
 void set_inference(bool on) {
   const uint64_t views = KeySet(DispatchKey::ADInplaceOrView).raw();
   thread_state.inference_mode = on;
-  thread_state.fw_grad_mode = !on;
+  set_fw_grad_mode(!on);
   set_grad_mode(!on);
   thread_state.included = on ? thread_state.included & ~views : thread_state.included | views;
   thread_state.excluded = on ? thread_state.excluded | kAutograd.raw() : thread_state.excluded & ~kAutograd.raw();
@@ -286,7 +293,7 @@ PyMethodDef functions[] = {
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
     {"is_inference_mode_enabled", get_flag<&ThreadState::inference_mode>, METH_NOARGS, nullptr},
     {"_is_fwd_grad_enabled", get_flag<&ThreadState::fw_grad_mode>, METH_NOARGS, nullptr},
-    {"_set_fwd_grad_enabled", set_flag<&ThreadState::fw_grad_mode>, METH_O, nullptr},
+    {"_set_fwd_grad_enabled", set_fwd_grad_enabled, METH_O, nullptr},
     {"_is_multithreading_enabled", get_flag<&ThreadState::multithreading>, METH_NOARGS, nullptr},
     {"_set_multithreading_enabled", set_flag<&ThreadState::multithreading>, METH_O, nullptr},
     {"set_anomaly_enabled", as_cfunction(set_anomaly), METH_VARARGS | METH_KEYWORDS, nullptr},

@@ -184,7 +184,10 @@ PyTypeObject* class_named(const char* name) {
   if (type) return type;
   static PyGetSetDef leaf_properties[] = {{"variable", variable, nullptr, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
   static PyGetSetDef none[] = {{nullptr, nullptr, nullptr, nullptr, nullptr}};
-  PyType_Slot slots[] = {{Py_tp_getset, std::string_view(name) == "AccumulateGrad" ? leaf_properties : none}, {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_getset, std::string_view(name) == "AccumulateGrad" ? leaf_properties : none},
+                         // Python's own for such types would give up the type's reference a second time.
+                         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+                         {0, nullptr}};
   const std::string dotted = std::string("builtins.") + name;  // where upstream's say that they live
   PyType_Spec spec = {dotted.c_str(), sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT, slots};
   type = reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&node_type)));

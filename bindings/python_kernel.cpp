@@ -111,7 +111,7 @@ PyRef python_keyset(KeySet keys) {
   PyRef module = PyRef::check(PyImport_ImportModule("torch._C"));
   PyRef cls = PyRef::check(PyObject_GetAttrString(module.get(), "DispatchKeySet"));
   return PyRef::check(PyObject_CallMethod(cls.get(), "from_raw_repr", "K",
-                                          static_cast<unsigned long long>(keys.raw() & ~KeySet::kNeedsGrad)));
+                                          static_cast<unsigned long long>(keys.raw() & ~KeySet::kOurs)));
 }
 
 PyRef python_overload(OpRow& op) {

@@ -1,4 +1,5 @@
 // Hand-written methods that read the tensor, turn it into a number, or call Python for each element.
+#include "bindings/functorch.h"
 #include "bindings/hand_method.h"
 #include "bindings/objects.h"
 #include "bindings/tensor_parts.h"
@@ -103,6 +104,7 @@ constexpr Function kRequiresGrad{"requires_grad_", kNeedsSignature, 1, true, -1,
 PyObject* requires_grad(PyObject* self, Parsed& p, int) {
   const Tensor& t = tensor_of(self);
   const bool on = p.arg(1).i != 0;
+  check_requires_grad_allowed();
   if (!is_leaf(t) && !on)
     fail(ErrorKind::Runtime,
          "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "

@@ -9,6 +9,7 @@
 #include "bindings/tensor.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/copy.h"
+#include "runtime/func/layers.h"
 #include "runtime/refuse.h"
 
 namespace tn::py {
@@ -228,7 +229,7 @@ Tensor tensor_from_data(PyObject* data, const NewTensor& how) {
 
 PyObject* tensor_item(const Tensor& self) {
   TN_CHECK(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
-  if (self.is_cpu() && self.layout() == Layout::Strided && !self->python_dispatch && !thread_has_modes() && !self->is_conj() && !self->is_neg())
+  if (self.is_cpu() && self.layout() == Layout::Strided && !self->python_dispatch && !self->wrapper && !thread_has_modes() && !self->is_conj() && !self->is_neg())
     return load_number(self.dtype(), self.data_ptr());
   static OpRow& op = required_op("aten::item", "");
   const Arg args[] = {Arg::of(self)};
@@ -254,6 +255,7 @@ PyObject* tensor_tolist(const Tensor& self) {
     raise(PyExc_RuntimeError, ".tolist() is not supported for tensor subclasses, got %s", Py_TYPE(object.get())->tp_name);
   }
   return guarded([&] {
+    if (func::holds_batch(self)) fail(ErrorKind::Runtime, "vmap: It looks like you're calling .tolist() on a Tensor. We don't support vmap over it.");
     const Tensor t = readable(self);
     // An empty tensor has no memory, and its lists no numbers.
     return list_of(t.dtype(), t.numel() == 0 ? nullptr : static_cast<const char*>(t.data_ptr()), t.sizes(), t.strides());

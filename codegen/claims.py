@@ -4,7 +4,7 @@
     mm:          {slot: structured, file: mm.cpp, dtypes: [f32, f64]}
     view:        {raw: true, file: views.cpp, meta: true}
     matmul:      {compose: "composite::matmul(self, other)", include: [kernels/matmul/composite.h]}
-    floor_divide: {python: true}
+    floor_divide: {python: true}          # in a compose text, $op stands for the operator's own OpId
     cudnn_grid_sampler: {refuse: "another backend's operator"}
 
 A claim on a functional operator serves the in-place and out= forms of its group too, unless those are claimed themselves.
@@ -195,7 +195,9 @@ def _way_of(op: Op, claims: dict[str, Claim], surface: Surface) -> Served | None
     source = surface.by_name[op.functional]
     if op.full == op.inplace:
         return Served(op, base, "inplace", source)
-    if op.full == op.out and all("Tensor" == r for r in _result_parts(source)):
+    # Of list results only those over lists: views into one tensor copy themselves into out= lists by their own rules.
+    list_out = source.result == "std::vector<Tensor>" and op.name.startswith("_foreach_")
+    if op.full == op.out and (list_out or all("Tensor" == r for r in _result_parts(source))):
         return Served(op, base, "out", source)
     return None
 

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 
 GRADES = ("agrees", "differs", "built", "refused")
+ORDERS = {"first": "grad", "second": "grad²"}
 # dtypes in the order of their columns, by the names of the claims
 DTYPES = {
     "float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16",
@@ -30,6 +31,7 @@ class Row:
     demand: int  # transformers architectures that reach it
     reason: str
     dtypes: dict[str, str]  # dtype -> agrees, differs, refused
+    gradients: dict[str, str]  # order -> the same
 
 
 def cell(counts: list[int]) -> str:
@@ -38,6 +40,11 @@ def cell(counts: list[int]) -> str:
     if differ or error or crash:
         return "differs"
     return "refused" if refused else "agrees" if agree else ""
+
+
+def gradient_cell(counts: list[int]) -> str:
+    """[agree, differ, refused, error, crash, forward, unsent] of one operator's gradients in one order."""
+    return cell(counts[:5])
 
 
 def grade(way: str, dtypes: Iterable[str]) -> str:
@@ -55,13 +62,22 @@ def demand_of(path: Path) -> dict[str, tuple[str, int]]:
     return {line[0]: (line[1], int(line[2] or 0)) for line in lines}
 
 
-def rows(manifest: dict[str, Any], grades: dict[str, Any], demand: dict[str, tuple[str, int]]) -> list[Row]:
+def rows(
+    manifest: dict[str, Any],
+    grades: dict[str, Any],
+    demand: dict[str, tuple[str, int]],
+    gradients: dict[str, Any] | None = None,
+) -> list[Row]:
+    derived = gradients["ops"] if gradients else {}
     found = []
     for name, entry in sorted(manifest["ops"].items()):
         family, architectures = demand.get(name, ("-", 0))
         dtypes = {d: s for d, counts in grades["ops"].get(name, {}).items() if (s := cell(counts))}
         reason = entry.get("reason", "")
-        found.append(Row(name, family, entry["way"], grade(entry["way"], dtypes.values()), architectures, reason, dtypes))
+        orders = {o: s for o, counts in derived.get(name, {}).items() if (s := gradient_cell(counts))}
+        found.append(
+            Row(name, family, entry["way"], grade(entry["way"], dtypes.values()), architectures, reason, dtypes, orders)
+        )
     return found
 
 
@@ -105,12 +121,40 @@ def compact(found: list[Row]) -> str:
     """The per-operator table for the page's script: one list a row; a dtype's state by its first letter."""
 
     def letters(r: Row) -> str:
-        return "".join(r.dtypes.get(d, " ")[0] for d in DTYPES)
+        states = [r.dtypes.get(d, " ") for d in DTYPES] + [r.gradients.get(o, " ") for o in ORDERS]
+        return "".join(s[0] for s in states)
 
     families = sorted({r.family for r in found})
     table = [[r.name, families.index(r.family), r.way, GRADES.index(r.grade), r.demand, letters(r), r.reason] for r in found]
     lines = ",\n".join(json.dumps(row, separators=(",", ":")) for row in table)
     return f'{{"families": {json.dumps(families)}, "rows": [\n{lines}\n]}}'.replace("</", "<\\/")
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """One order of the recorded comparison of gradients."""
+
+    order: str
+    agree: int  # OpInfos whose samples all agree
+    compared: int  # OpInfos that agree forward in these samples and have gradients
+    wrong: list[tuple[str, list[int], str]]
+
+    @property
+    def share(self) -> float:
+        return 100 * self.agree / self.compared if self.compared else 0.0
+
+
+def gradients_of(recorded: dict[str, Any], order: str) -> Gradients:
+    agree, wrong = 0, []
+    for name, entry in sorted(recorded["opinfos"].items()):
+        counts = entry.get(order)
+        if not counts or counts[5] or not any(counts[:5]):
+            continue
+        if any(counts[1:5]):
+            wrong.append((name, counts, entry["what"][order].replace("|", "\\|")))
+        else:
+            agree += 1
+    return Gradients(order, agree, agree + len(wrong), wrong)
 
 
 def render(root: Path) -> dict[str, str]:
@@ -119,14 +163,16 @@ def render(root: Path) -> dict[str, str]:
     manifest = json.loads((root / "generated" / "manifest.json").read_text())
     recorded = report / "grades.json"
     grades = json.loads(recorded.read_text()) if recorded.exists() else {"ops": {}, "opinfos": {}}
-    found = rows(manifest, grades, demand_of(report / "demand.tsv"))
+    derived = json.loads((report / "gradients.json").read_text()) if (report / "gradients.json").exists() else None
+    found = rows(manifest, grades, demand_of(report / "demand.tsv"), derived)
     samples = Counter[str]()
     for entry in grades["opinfos"].values():
         samples.update(dict(zip(("agree", "differ", "refused", "error", "crash", "unsent"), entry["counts"], strict=True)))
     context = {
         "upstream": manifest["summary"]["upstream"],
         "grades": GRADES,
-        "dtypes": list(DTYPES.values()),
+        "dtypes": [*DTYPES.values(), *ORDERS.values()],
+        "gradients": [gradients_of(derived, order) for order in ORDERS] if derived else [],
         "totals": totals(found),
         "wanted": next_wanted(found),
         "samples": samples,

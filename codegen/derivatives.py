@@ -9,6 +9,7 @@ from typing import Any
 
 from codegen import python_tables
 from codegen.claims import Plan
+from codegen.forward_mode import ForwardMode
 from codegen.model import Op
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,7 +50,13 @@ _STORED = {
     "c10::string_view": "std::string",
 }
 _TENSOR = {"at::Tensor", "::std::optional<at::Tensor>"}
-_TENSOR_LIST = {"at::TensorList", "at::ITensorListRef", "const at::ITensorListRef &", "::std::vector<at::Tensor>", "c10::List<::std::optional<at::Tensor>>"}
+_TENSOR_LIST = {
+    "at::TensorList",
+    "at::ITensorListRef",
+    "const at::ITensorListRef &",
+    "::std::vector<at::Tensor>",
+    "c10::List<::std::optional<at::Tensor>>",
+}
 
 # Where upstream's text asks for devices that don't exist here: the same mathematics by its own helper.
 _INSTEAD = {
@@ -68,15 +75,28 @@ _WORD = re.compile(r"\w+")
 # Members that hand-written classes have (templates/autograd_api.h.j2), and functions that are no operators.
 _MEMBERS = set(
     "options has_value value defined dtype scalar_type isComplex toComplexDouble toDouble size sizes sym_sizes sym_size "
-    "numel sym_numel dim strides layout device zeros value_or is_complex isFloatingPoint is_floating_point empty front toInt toLong "
+    "numel sym_numel dim strides layout device zeros value_or is_complex isFloatingPoint is_floating_point empty front "
+    "toInt toLong "
     "toFloat item_size itemsize sym_strides storage_offset sym_storage_offset is_contiguous vec equal".split()
 )
 # Operators that tn::Tensor answers itself, without the door.
 _OWN_METHODS = set(
-    "size stride dim numel is_complex is_floating_point is_contiguous storage_offset data sym_size sym_numel sym_storage_offset "
+    "size stride dim numel is_complex is_floating_point is_contiguous storage_offset data sym_size sym_numel "
+    "sym_storage_offset "
     "is_neg is_conj".split()
 )
-_KNOWN = {"std::tuple", "std::make_tuple", "std::vector", "Tensor", "TensorList", "Scalar", "std::optional", "GradMode::is_enabled", "rich"}
+_KNOWN = {
+    "std::tuple",
+    "std::make_tuple",
+    "std::vector",
+    "Tensor",
+    "TensorList",
+    "Scalar",
+    "std::optional",
+    "GradMode::is_enabled",
+    "rich",
+    "IntArrayRef",
+}
 
 
 def cpp(text: str) -> str:
@@ -147,6 +167,7 @@ class Derivatives:
         self.helpers = helper_names()
         self.nodes: dict[str, NodeClass] = {}
         self.kernels: list[Kernel] = []
+        self.forward = ForwardMode(self)
         self.left_out: dict[str, str] = {}  # served operators with a derivative that get no node, and why
         from torchgen import local
 
@@ -184,13 +205,19 @@ class Derivatives:
                 continue
             kernel = Kernel(op, node.name)
             kernel.context = self._kernel(op, node, info, [o.name for o in gen_differentiable_outputs(match)])
+            forward = self.forward.add(op, match, kernel.context["returns"])
+            kernel.context["forward"] = forward is not None
+            kernel.context["forward_original"] = forward is not None and forward.needs_original
             self.kernels.append(kernel)
         self.kernels.sort(key=lambda k: k.op.full)
 
     def _node(self, info: Any, outputs: list[str]) -> NodeClass | None:
         if info.op in self.nodes:
             return self.nodes[info.op]
-        inputs = [(a.name, "List" in str(a.type) or "[]" in str(a.type) or "TensorList" in str(a.nctype)) for a in info.args_with_derivatives]
+        inputs = [
+            (a.name, "List" in str(a.type) or "[]" in str(a.type) or "TensorList" in str(a.nctype))
+            for a in info.args_with_derivatives
+        ]
         saved = []
         for is_output, attributes in ((False, info.all_saved_inputs), (True, info.all_saved_outputs)):
             for s in attributes:
@@ -209,7 +236,7 @@ class Derivatives:
                 saved.append(Saved(name, kind, stored, s.expr, is_output, "" if is_output else _guard(s, info, inputs)))
         lists = dict(inputs)
         formulas = tuple(
-            Formula(d.var_names, len(d.var_names) == 1 and lists[d.var_names[0]], text, self._missing(text))
+            Formula(d.var_names, len(d.var_names) == 1 and lists[d.var_names[0]], text, self.missing(text))
             for d in info.derivatives
             for text in [_INSTEAD.get(info.op, d.formula).replace(*_RESERVE)]
         )
@@ -218,7 +245,7 @@ class Derivatives:
         self.nodes[info.op] = node
         return node
 
-    def _missing(self, formula: str) -> str:
+    def missing(self, formula: str) -> str:
         for name in _CALL.findall(formula):
             plain = name.split("::")[-1]
             if name in _KNOWN or plain in self.helpers or plain.removesuffix("_symint") in self.ops_by_name:
@@ -290,6 +317,7 @@ class Derivatives:
         from codegen.emit import api_row, cpp_name
 
         text = "\n".join(f.text for n in self.nodes.values() for f in n.formulas if not f.missing)
+        text += "\n" + self.forward.text()
         text += "\n" + "\n".join(p.read_text() for p in sorted(HELPERS.glob("*.*")))
         words = set(_WORD.findall(text))
         functions, methods = [], []
@@ -319,11 +347,16 @@ class Derivatives:
         whole = sum(all(not f.missing for f in n.formulas) for n in self.nodes.values())
         return [*lines, f"{whole} of {len(self.nodes)} nodes of served operators have all their formulas"]
 
+    def helper_headers(self) -> list[Path]:
+        """Headers that declare functions for formulas."""
+        return [p for p in HELPERS.glob("*.h") if p.name not in ("support.h", "unpack_dual.h")]
+
     # ---- files -------------------------------------------------------------------------------------------------
 
     def files(self, render: Any) -> dict[str, str]:
         api = self.api()
-        files = {"autograd/api.h": render("autograd_api.h.j2", **api), "autograd/api.cpp": render("autograd_api.cpp.j2", **api)}
+        files = self.forward.files(render)
+        files |= {"autograd/api.h": render("autograd_api.h.j2", **api), "autograd/api.cpp": render("autograd_api.cpp.j2", **api)}
         for i in range(SHARDS):
             kernels = [k.context for k in self.kernels if python_tables.shard_of(k.node, SHARDS) == i]
             made = {k["node"] for k in kernels if k["form"] != "out"}  # out= forms make none

@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 import yaml
 
-from codegen import python_tables
+from codegen import foreach_nodes, python_tables
 from codegen.claims import DTYPES, Plan, Served
 from codegen.derivatives import SHARDS as AUTOGRAD_SHARDS
 from codegen.derivatives import Derivatives
@@ -59,6 +59,7 @@ class Emitter:
         files["autocast_table.cpp"] = self.render("autocast_table.cpp.j2", rows=self._autocast())
         files |= self._families() | self._typed_api() | self._bindings()
         files |= Derivatives(self.plan).files(self.render)
+        files |= foreach_nodes.files(self.plan, self.render)
         files |= more
         files["manifest.json"] = self._manifest()
         sources = sorted(name for name in files if name.endswith(".cpp"))
@@ -117,7 +118,8 @@ class Emitter:
         flags |= 4 if op.kind == "inplace" else 8 if op.kind == "out" else 0
         flags |= 16 if op.implicit else 0
         flags |= 32 if served is not None and served.claim.conj else 0
-        flags |= 64 if op.has_derivative else 0
+        # Lists take their elements' own nodes.
+        flags |= 64 if op.has_derivative and not op.name.startswith("_foreach_") else 0
         flags |= 128 if op.list_return else 0
         return flags
 
@@ -137,7 +139,10 @@ class Emitter:
             shards[python_tables.shard_of(signature, ADAPTER_SHARDS)].append((adapter_name(signature), signature))
         for i in range(ADAPTER_SHARDS):
             files[f"adapters/adapters_{i}.cpp"] = self.render("adapters.cpp.j2", adapters=sorted(shards[i]))
-        files["registry.cpp"] = self.render("registry.cpp.j2", families=[*sorted(by_family), *(f"autograd_{i}" for i in range(AUTOGRAD_SHARDS)), "autograd_manual"])
+        files["registry.cpp"] = self.render(
+            "registry.cpp.j2",
+            families=[*sorted(by_family), *(f"autograd_{i}" for i in range(AUTOGRAD_SHARDS)), "autograd_manual"],
+        )
         return files
 
     def _slots(self, family: str, members: list[Served]) -> str:
@@ -169,9 +174,7 @@ class Emitter:
         kernels = [kernel_row(s) for s in ordered]
         includes = sorted({i for s in members for i in s.claim.include})
         adapters = sorted({k["adapter"] for k in kernels})
-        return self.render(
-            "kernels.cpp.j2", family=family, kernels=kernels, includes=includes, adapters=adapters
-        )
+        return self.render("kernels.cpp.j2", family=family, kernels=kernels, includes=includes, adapters=adapters)
 
     # ---- the typed C++ API -----------------------------------------------------------------------------------
 
@@ -253,9 +256,7 @@ def extra_ops() -> list[dict[str, str]]:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
         for schema in data["schemas"]:
             name, _, overload = schema.partition("(")[0].partition(".")
-            rows.append(
-                {"name": name, "overload": overload, "schema": c_string(schema), "reason": c_string(data["reason"])}
-            )
+            rows.append({"name": name, "overload": overload, "schema": c_string(schema), "reason": c_string(data["reason"])})
     return rows
 
 
@@ -317,14 +318,16 @@ def kernel_row(served: Served) -> dict[str, Any]:
     if body == "raw":
         call = f"native::{op.ident}({', '.join(names)})"
     elif body == "compose":
-        call = claim.text
+        call = claim.text.replace("$op", f"kOp_{op.ident}")
     else:
         call = f"k_{source.ident}({', '.join(passed)})"
     viewed = next((cpp_name(a) for a in op.args if a.is_tensor and not a.is_write), "") if op.view else ""
     # detach gives no view to differentiate through, so it has no base.
     # Upstream tracks what in-place and out= forms write, and nothing that other schemas say they change.
     writes = bool(written) and op.kind in ("inplace", "out")
-    tracked = not op.implicit and not claim.versions and op.name != "detach" and (writes or (op.view and op.kind == "functional"))
+    tracked = (
+        not op.implicit and not claim.versions and op.name != "detach" and (writes or (op.view and op.kind == "functional"))
+    )
     kind = "kImplicit" if op.implicit else "kBackendAndMeta" if claim.way != "raw" or claim.meta else "kBackend"
     gate = next((cpp_name(a) for a in source.args if a.cpp in ("const Tensor&", "TensorList")), "")
     results = source.num_returns
@@ -343,7 +346,8 @@ def kernel_row(served: Served) -> dict[str, Any]:
         "body": body,
         "form": form,
         "inputs": ", ".join(f"&{n}" if a.cpp == "const Tensor&" else f"&*{n}" for a, n in _named(inputs)),
-        "packed": ", ".join(f"door::pack<{a.cpp}>({n})" for a, n in _named([a for a in source.args if not a.is_tensor])) or "Arg()",
+        "packed": ", ".join(f"door::pack<{a.cpp}>({n})" for a, n in _named([a for a in source.args if not a.is_tensor]))
+        or "Arg()",
         "dtypes": hex(claim.dtypes),
         "gate": gate if claim.dtypes else "",
         "given": ", ".join(f"&{n}" for n in (outs or written)),

@@ -6,6 +6,7 @@ namespace tn {
 
 void destroy_autograd_meta(AutogradMeta* meta) noexcept {
   if (meta->retain_hook) meta->retain_hook->forget();
+  if (meta->tangent) forward::destroy(meta->tangent);
   delete meta;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "runtime/autograd/forward.h"
 #include "runtime/autograd/node.h"
 #include "runtime/intrusive.h"
 #include "runtime/tensor.h"
@@ -19,6 +20,7 @@ class AutogradMeta {
   bool retains_grad = false;
   Ref<RetainHook> retain_hook;  // what keeps the gradient of a result
   bool multi_view = false;     // one of several views that an operator answered together
+  forward::Tangent* tangent = nullptr;  // owned, see autograd/forward.h
   Node* accumulator = nullptr; // of leaves; weak, see accumulator_of
   uint32_t attr_version = 0;   // of views: the version for which grad_fn holds
   uint32_t rebased_version = 0;  // of bases: not zero once a write changed the history

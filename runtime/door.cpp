@@ -55,7 +55,7 @@ void refuse_key(const OpRow& row, KeySet keys) {
 }
 
 void call_boxed_at(OpRow& row, KeySet keys, std::span<const Arg> args, Value* out) {
-  const AnyFn fn = row.fn[column(keys.raw() & ~KeySet::kNeedsGrad)];
+  const AnyFn fn = row.fn[column(keys.raw() & ~KeySet::kOurs)];
   if (fn) return row.adapter(fn, args.data(), out);
   Found found = find_kernel(row, keys);
   if (found.boxed) return found.boxed->call(row, keys, args, out);

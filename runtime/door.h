@@ -122,7 +122,7 @@ inline constexpr std::array<uint8_t, 64> kColumnOf = [] {
   return table;
 }();
 
-// `keys` without kNeedsGrad. Without any functionality (no tensor argument) it is the CPU column: factories make their
+// `keys` without kOurs. Without any functionality (no tensor argument) it is the CPU column: factories make their
 // result on the device that they are told.
 inline Column column(uint64_t keys) {
   const uint64_t functionalities = keys >> kNumBackends;
@@ -136,7 +136,7 @@ inline Column column(uint64_t keys) {
 // The keys that this call has on this row and thread, with fallthrough and needless autograd removed.
 inline uint64_t effective(const OpRow& row, uint64_t arg_keys) {
   uint64_t keys = (arg_keys | thread_state.included) & ~thread_state.excluded;
-  if ((keys & KeySet::kNeedsGrad) == 0) keys &= ~row.strippable;
+  if ((keys & KeySet::kOurs) == 0) keys &= ~row.strippable;
   return keys & row.live;
 }
 
@@ -178,7 +178,7 @@ struct Call<R(A...)> {
     return at(row, effective(row, arg_keys) & KeySet::below(key).raw(), args...);
   }
   static R at(OpRow& row, uint64_t keys, A... args) {
-    const AnyFn fn = row.fn[column(keys & ~KeySet::kNeedsGrad)];
+    const AnyFn fn = row.fn[column(keys & ~KeySet::kOurs)];
     if (__builtin_expect(fn != nullptr, 1)) return reinterpret_cast<Fn>(fn)(args...);
     return call_slow<R, A...>(row, keys, false, args...);
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/autograd/forward.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/copy.h"
 
@@ -54,6 +55,7 @@ std::string node_name(const OpInfo& op) {
 class GraphMarker final : public BoxedKernel {
  public:
   void call(OpRow& op, KeySet keys, std::span<const Arg> args, Value* out) override {
+    if (door::keys_of(args) & ~thread_state.excluded & KeySet::kDual) forward::refuse(op.info->name + 6);
     const bool tracked = grad_mode() && (door::keys_of(args) & KeySet::kNeedsGrad) != 0;
     const KeySet below = keys & KeySet::below(DispatchKey::AutogradOther);
     if (tracked && op.info->is(OpInfo::kInplace))

@@ -51,7 +51,7 @@ constexpr bool is_per_backend(DispatchKey f) {
 DispatchKey runtime_key(DispatchKey functionality, int backend);
 
 // A set of functionalities and backends in upstream's 64-bit layout: 16 backend bits, then one bit a functionality.
-// Bit 63 is ours: some argument needs gradients. It never reaches Python.
+// Bits 62 and 63 are ours: some argument is dual (has a tangent), some argument needs gradients. They never reach Python.
 class KeySet {
  public:
   constexpr KeySet() = default;
@@ -72,7 +72,7 @@ class KeySet {
   friend constexpr bool operator==(KeySet, KeySet) = default;
 
   constexpr DispatchKey highest_functionality() const {
-    const uint64_t f = (bits_ & ~kNeedsGrad) >> kNumBackends;
+    const uint64_t f = (bits_ & ~kOurs) >> kNumBackends;
     return f == 0 ? DispatchKey::Undefined : static_cast<DispatchKey>(64 - std::countl_zero(f));
   }
   constexpr int highest_backend() const {
@@ -91,6 +91,8 @@ class KeySet {
 
   static constexpr uint64_t kBackendMask = (uint64_t{1} << kNumBackends) - 1;
   static constexpr uint64_t kNeedsGrad = uint64_t{1} << 63;
+  static constexpr uint64_t kDual = uint64_t{1} << 62;
+  static constexpr uint64_t kOurs = kNeedsGrad | kDual;
 
  private:
   static constexpr uint64_t bits_of(DispatchKey key) {
@@ -134,6 +136,12 @@ inline bool grad_mode() { return thread_state.grad_mode; }
 inline void set_grad_mode(bool on) {
   thread_state.grad_mode = on;
   thread_state.excluded = on ? thread_state.excluded & ~KeySet::kNeedsGrad : thread_state.excluded | KeySet::kNeedsGrad;
+}
+
+// The same for forward mode.
+inline void set_fw_grad_mode(bool on) {
+  thread_state.fw_grad_mode = on;
+  thread_state.excluded = on ? thread_state.excluded & ~KeySet::kDual : thread_state.excluded | KeySet::kDual;
 }
 
 class GradModeGuard {

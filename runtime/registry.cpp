@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 #include "runtime/autocast.h"
 #include "runtime/fallbacks.h"
+#include "runtime/func/layers.h"
 #include "runtime/op_table.h"
 #include "runtime/schema.h"
 #include "runtime/schema_parser.h"
@@ -78,7 +79,7 @@ constexpr uint64_t kAutogradBits = functionality_bit(DispatchKey::AutogradFuncti
 // Recomputes what the hot path reads, after any registration. Backend keys are always live: they refuse, they don't fall through.
 void recompute(OpRow& row) {
   Registry& reg = registry();
-  uint64_t live = KeySet::kBackendMask | KeySet::kNeedsGrad | reg.always_live;
+  uint64_t live = KeySet::kBackendMask | KeySet::kOurs | reg.always_live;
   uint64_t removed = 0;
   bool python_autograd = false, python_implicit = false;
   for (const Registration& r : row.registrations ? *row.registrations : std::vector<Registration>()) {
@@ -103,7 +104,9 @@ void recompute(OpRow& row) {
     live &= ~(functionality_bit(DispatchKey::Conjugate) | functionality_bit(DispatchKey::Negative));
   row.live = live;
   // A composite must decompose before Python's key sees it, and a Python autograd kernel must always run.
-  row.strippable = implicit || python_autograd || python_implicit ? 0 : kAutogradBits;
+  // So must what makes a tangent from tensors that have none.
+  const bool makes_dual = row.info == &op_infos[kOp__make_dual];
+  row.strippable = implicit || python_autograd || python_implicit || makes_dual ? 0 : kAutogradBits;
 }
 
 // Typed pointers of columns give way to a Python registration at the same key, and come back when it goes.
@@ -336,9 +339,9 @@ void init_core() {
     reg.fallbacks[static_cast<size_t>(f)] = make_resolve_fallback();
     reg.always_live |= functionality_bit(f);
   }
+  func::register_keys();
   // Modes without an operator's kernel must refuse rather than be skipped.
-  for (DispatchKey f : {DispatchKey::Python, DispatchKey::Functionalize, DispatchKey::FuncTorchDynamicLayerFrontMode,
-                        DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper, DispatchKey::ZeroTensor, DispatchKey::Fake})
+  for (DispatchKey f : {DispatchKey::Python, DispatchKey::Functionalize, DispatchKey::ZeroTensor, DispatchKey::Fake})
     reg.always_live |= functionality_bit(f);
   for (const KernelRow* const* table = kernel_tables; *table; ++table)
     for (const KernelRow* k = *table; k->kind != KernelRow::kEnd; ++k) {

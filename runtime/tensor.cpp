@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/copy.h"
+#include "runtime/func/layers.h"
 #include "runtime/memory.h"
 #include "runtime/shape.h"
 #include "runtime/warn.h"
@@ -48,6 +49,7 @@ TensorImpl* TensorImpl::create() { return new (memory::take_small(memory::Small:
 
 TensorImpl::~TensorImpl() {
   if (__builtin_expect(autograd != nullptr, 0)) destroy_autograd_meta(autograd);
+  if (__builtin_expect(wrapper != nullptr, 0)) func::destroy_wrapper(wrapper);
 }
 
 void TensorImpl::destroy(TensorImpl* t) noexcept {
@@ -292,7 +294,7 @@ Tensor empty_strided(IntView sizes, IntView strides, ScalarType dtype, Device de
 }
 
 Tensor alias_with_geometry(const Tensor& self, IntView sizes, IntView strides, int64_t offset) {
-  constexpr uint64_t kDropped = KeySet::kNeedsGrad | (KeySet(DispatchKey::Python).raw() | KeySet(DispatchKey::PythonTLSSnapshot).raw());
+  constexpr uint64_t kDropped = KeySet::kOurs | (KeySet(DispatchKey::Python).raw() | KeySet(DispatchKey::PythonTLSSnapshot).raw());
   Tensor t = Tensor::adopt(TensorImpl::create());
   t->set_dtype(self.dtype());
   t->set_device(self.device());
@@ -302,6 +304,7 @@ Tensor alias_with_geometry(const Tensor& self, IntView sizes, IntView strides, i
   t->set_storage(self.storage());
   t->set_geometry(sizes, strides, offset);
   if (!self->is_inference()) t->share_version(*self.impl());
+  if (self->wrapper) t->wrapper = func::copy_wrapper(*self->wrapper);
   return t;
 }
 

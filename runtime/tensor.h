@@ -63,6 +63,11 @@ class VersionCounter : public RefCounted {
 class AutogradMeta;
 void destroy_autograd_meta(AutogradMeta* meta) noexcept;
 
+// What a tensor of a function transform stands for. Defined by the transforms (runtime/func/layers.h).
+namespace func {
+struct Wrapper;
+}
+
 class TensorImpl;
 // Set by the bindings: called for a dying tensor whose pyobj is set.
 using TensorHook = void (*)(TensorImpl& tensor) noexcept;
@@ -124,6 +129,8 @@ class TensorImpl : public RefCounted {
   void set_requires_grad_bit(bool on) {
     keys_ = KeySet(on ? keys_.raw() | KeySet::kNeedsGrad : keys_.raw() & ~KeySet::kNeedsGrad);
   }
+  bool is_dual() const { return (keys_.raw() & KeySet::kDual) != 0; }
+  void set_dual_bit(bool on) { keys_ = KeySet(on ? keys_.raw() | KeySet::kDual : keys_.raw() & ~KeySet::kDual); }
   void set_key(DispatchKey key, bool on) { keys_ = on ? keys_ | key : keys_.remove(key); }
 
   uint32_t version() const {
@@ -148,6 +155,7 @@ class TensorImpl : public RefCounted {
   }
 
   AutogradMeta* autograd = nullptr;
+  func::Wrapper* wrapper = nullptr;  // owned
   // Python's object of this tensor, and whether this header keeps it alive (bindings/tensor.h).
   void* pyobj = nullptr;
   bool owns_pyobj = false;

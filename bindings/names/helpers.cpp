@@ -113,12 +113,6 @@ PyObject* c10d_init(PyObject*, PyObject*) { return after_install("_distributed_c
 PyObject* rpc_init(PyObject*, PyObject*) { return after_install("_distributed_rpc"); }
 PyObject* dist_autograd_init(PyObject*, PyObject*) { return after_install("_distributed_autograd"); }
 
-PyObject* unwrap_if_dead(PyObject*, PyObject* tensor) { return Py_NewRef(tensor); }
-
-PyObject* get_unwrapped(PyObject*, PyObject*) {
-  return PyErr_Format(PyExc_RuntimeError, "No wrappers present!");
-}
-
 // Objects that belong to a thread, by name: Python's own per-thread dictionary frees them with the thread.
 PyObject* thread_objects() {
   constexpr const char* kKey = "torch._C objects";
@@ -190,23 +184,12 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyMethodDef functorch_methods[] = {
-    {"unwrap_if_dead", unwrap_if_dead, METH_O, nullptr},
-    {"get_unwrapped", get_unwrapped, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr},
-};
-
 }  // namespace
 
 bool add_helper_functions(PyObject* module) {
   g_module = module;
   g_opaque_types = PySet_New(nullptr);
-  if (g_opaque_types == nullptr || PyModule_AddFunctions(module, methods)) return false;
-  PyObject* functorch = PyObject_GetAttrString(module, "_functorch");
-  if (functorch == nullptr) return false;
-  const int failed = PyModule_AddFunctions(functorch, functorch_methods);
-  Py_DECREF(functorch);
-  return failed == 0;
+  return g_opaque_types != nullptr && PyModule_AddFunctions(module, methods) == 0;
 }
 
 }  // namespace tn::py::names

@@ -162,13 +162,13 @@ Tensor evenly_distribute_backward(const Tensor& grad, const Tensor& input, const
   return mask * (grad / mask.sum());
 }
 Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& result) {
-  if (input.dim() == 0) return grad * result.conj();
+  if (input.dim() == 0) return grad.clone();
   const Tensor flat = input.reshape(IntArrayRef(-1));
   return prod_backward(grad, flat, result, 0, false).reshape(input.sizes());
 }
 // result / input where nothing is zero; else products of all others, from both sides, so that zeros don't divide.
 Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& result, int64_t dim, bool keepdim) {
-  if (input.dim() == 0) return grad * result.conj();
+  if (input.dim() == 0) return grad.clone();
   dim = wrap_dim(dim, input.dim());
   const Tensor g = keepdim ? grad : grad.unsqueeze(dim);
   const Tensor r = keepdim ? result : result.unsqueeze(dim);

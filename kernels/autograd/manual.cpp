@@ -1,8 +1,14 @@
 // Autograd kernels of operators whose derivative upstream writes by hand: copy_.
+#include "generated/ops/alias.h"
+#include "generated/ops/clone.h"
+#include "generated/ops/expand.h"
 #include "generated/ops/to.h"
 #include "generated/ops/zeros_like.h"
+#include "generated/ops/_fw_primal.h"
+#include "generated/slots/autograd.h"
 #include "kernels/autograd/helpers.h"
 #include "kernels/autograd/support.h"
+#include "kernels/autograd/unpack_dual.h"
 #include "runtime/op_table.h"
 
 namespace tn {
@@ -44,17 +50,61 @@ const tn::Tensor& v_copy_(const tn::Tensor& self, const tn::Tensor& src, bool no
                                                                                       non_blocking);
   }
   if (node) rebase_history(self, node);
+  if (differentiable && forward::any_dual(self, src)) {
+    const tn::Tensor tangent = forward::is_dual(src) ? forward::tangent_of(src) : tn::at::zeros_like(self);
+    // In the written tensor's dtype and shape, as the values are.
+    if (forward::is_dual(self)) forward::set_tangent(self, tangent, true);
+    else forward::set_tangent(self, tn::at::clone(tn::at::expand(tn::at::to(tangent, self.dtype()), self.sizes())), true);
+  }
   return self;
 }
 
+// Views of the value alone and with a tangent. Further down they are plain views: each function transform has its own tangents.
+class FwPrimalBackward final : public Node {
+ public:
+  FwPrimalBackward() : Node("FwPrimalBackward0") {}
+  GradList apply(GradList&& grads) override { return std::move(grads); }
+};
+tn::Tensor v__fw_primal(const tn::Tensor& self, int64_t) {
+  Ref<FwPrimalBackward> node;
+  if (grad_mode() && needs_graph(self)) {
+    node = make_ref<FwPrimalBackward>();
+    node->add_edge_of(self);
+  }
+  tn::Tensor primal = [&] {
+    const ExcludeGuard below(kAutogradKeys);
+    return tn::at::alias(self);
+  }();
+  if (node) set_history(primal, node);
+  return primal;
+}
+tn::Tensor v__make_dual(const tn::Tensor& primal, const tn::Tensor& tangent, int64_t level) {
+  TN_CHECK(!forward::is_dual(primal), "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level ", level,
+           " is not supported.");
+  tn::Tensor dual = tn::at::alias(primal);
+  forward::set_tangent(dual, tangent, false);
+  return dual;
+}
+
+constinit const Adapter primal_adapter = &door::Call<tn::Tensor(const tn::Tensor&, int64_t)>::adapt;
+constinit const Adapter dual_adapter = &door::Call<tn::Tensor(const tn::Tensor&, const tn::Tensor&, int64_t)>::adapt;
 constinit const Adapter copy_adapter = &door::Call<const tn::Tensor&(const tn::Tensor&, const tn::Tensor&, bool)>::adapt;
 
 }  // namespace
 }  // namespace autograd
 
+// Below autograd there are no tangents.
+Tensor native::_fw_primal(const Tensor& self, int64_t) { return at::alias(self); }
+Tensor native::_make_dual(const Tensor& primal, const Tensor&, int64_t) { return at::alias(primal); }
+std::tuple<Tensor, Tensor> composite::unpack_dual(const Tensor& dual, int64_t) {
+  return {forward::is_dual(dual) ? at::_fw_primal(dual, 0) : at::alias(dual), forward::tangent_of(dual)};
+}
+
 extern const KernelRow kernel_rows_autograd_manual[];
 const KernelRow kernel_rows_autograd_manual[] = {
     {kOp_copy_, KernelRow::kAutograd, reinterpret_cast<AnyFn>(&autograd::v_copy_), &autograd::copy_adapter},
+    {kOp__fw_primal, KernelRow::kAutograd, reinterpret_cast<AnyFn>(&autograd::v__fw_primal), &autograd::primal_adapter},
+    {kOp__make_dual, KernelRow::kAutograd, reinterpret_cast<AnyFn>(&autograd::v__make_dual), &autograd::dual_adapter},
     {0, KernelRow::kEnd, nullptr, nullptr},
 };
 

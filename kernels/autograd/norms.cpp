@@ -60,6 +60,9 @@ std::tuple<Tensor, Tensor, Tensor> like_inputs(std::tuple<Tensor, Tensor, Tensor
   return out;
 }
 
+// The projections cancel most of what they are given; a second derivative is rare enough to compute them in double.
+Tensor compute(const Tensor& t) { return t.defined() && t.scalar_type() != ScalarType::Double ? Tensor(t.to(ScalarType::Double)) : t; }
+
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor> batchnorm_double_backward(const Tensor& input, const Tensor& gamma, const Tensor& ggi, const Tensor& ggw,
@@ -68,8 +71,6 @@ std::tuple<Tensor, Tensor, Tensor> batchnorm_double_backward(const Tensor& input
                                                              const Tensor& save_rstd, const std::array<bool, 3>& mask) {
   std::vector<int64_t> wide(static_cast<size_t>(input.dim()), 1);
   wide[1] = input.sizes()[1];
-  // 16-bit floats would lose the differences.
-  const auto compute = [](const Tensor& t) { return t.defined() && (t.scalar_type() == ScalarType::BFloat16 || t.scalar_type() == ScalarType::Half) ? Tensor(t.to(ScalarType::Float)) : t; };
   const auto spread = [&](const Tensor& t) { return t.defined() ? Tensor(compute(t).reshape(wide)) : Tensor(); };
   Norm m;
   m.stats.push_back(0);
@@ -104,9 +105,10 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& inpu
   const int64_t leading = input.dim() - static_cast<int64_t>(shape.size());
   for (int64_t d = 0; d < input.dim(); ++d) (d < leading ? m.parameters : m.stats).push_back(d);
   for (const int64_t s : shape) m.n *= s;
-  m.rstd = rstd;
-  m.hat = (input - mean) * rstd;
-  return like_inputs(differentiate(m, grad_out, gamma, gamma, ggi, ggw, ggb, mask), input, gamma, grad_out);
+  m.rstd = compute(rstd);
+  m.hat = (compute(input) - compute(mean)) * m.rstd;
+  const Tensor w = compute(gamma);
+  return like_inputs(differentiate(m, compute(grad_out), w, w, compute(ggi), compute(ggw), compute(ggb), mask), input, gamma, grad_out);
 }
 
 }  // namespace tn::autograd

@@ -4,6 +4,7 @@
 
 #include "generated/autograd/api.h"
 #include "runtime/autograd/engine.h"
+#include "runtime/autograd/forward.h"
 #include "runtime/autograd/saved_variable.h"
 #include "runtime/autograd_meta.h"
 
@@ -29,6 +30,8 @@ bool needs_graph(const T&... inputs) {
   return (false || ... || needs_one(inputs));
 }
 
+inline const Tensor& rich_result(const tn::Tensor& t) { return rich(t); }
+inline const std::vector<tn::Tensor>& rich_result(const std::vector<tn::Tensor>& list) { return list; }
 inline const tn::Tensor& plain(const tn::Tensor& t) { return t; }
 inline const tn::Tensor& plain(const OptionalTensor& t) { return *t; }
 

@@ -85,6 +85,7 @@ Tensor diagonal_backward(const Tensor& grad, IntView input_sizes, int64_t offset
 }
 Tensor unfold_backward(const Tensor& grad, IntView input_sizes, int64_t dim, int64_t size, int64_t step) {
   const Tensor out = zeros_like_grad(grad, input_sizes);
+  if (input_sizes.empty()) return size > 0 ? at::add(out, at::select(grad, 0, 0)) : out;
   const int64_t d = wrap_dim(dim, static_cast<int64_t>(input_sizes.size())), windows = grad.dim() > 0 ? grad.size(d) : 1;
   // Position by position from the last: each element then sums its windows from the first.
   for (int64_t k = size; k-- > 0;)

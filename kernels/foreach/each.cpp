@@ -10,9 +10,11 @@
 #include "generated/ops/pow.h"
 #include "generated/ops/sum.h"
 #include "generated/ops/zero.h"
+#include "generated/ops/zeros_like.h"
 #include "kernels/foreach/foreach.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
+#include "runtime/op_table.h"
 
 namespace tn::foreach {
 namespace {
@@ -106,4 +108,18 @@ void zero_(TensorList self) {
   for (const Tensor& t : self) at::zero_(t);
 }
 
+std::vector<Tensor> zeros(TensorList self) {
+  check_lists({self});
+  return collect(self, [&](size_t i) { return at::zeros_like(self[i]); });
+}
+
 }  // namespace tn::foreach
+
+namespace tn {
+
+void write_out(const OpInfo& op, const std::vector<Tensor>& results, TensorList out) {
+  TN_CHECK(results.size() == out.size(), op.name, ": expected ", results.size(), " tensors in out, got ", out.size());
+  for (size_t i = 0; i < results.size(); ++i) write_out(op, results[i], out[i]);
+}
+
+}  // namespace tn

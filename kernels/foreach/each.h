@@ -15,6 +15,10 @@ inline constexpr Each kAdd{kOp_add_Tensor, kOp_add__Tensor, 2, &slots::add_Tenso
 inline constexpr Each kSub{kOp_sub_Tensor, kOp_sub__Tensor, 2, &slots::sub_Tensor, 2};
 inline constexpr Each kMul{kOp_mul_Tensor, kOp_mul__Tensor, 2, &slots::mul_Tensor, 2};
 inline constexpr Each kDiv{kOp_div_Tensor, kOp_div__Tensor, 2, &slots::div_Tensor, 2};
+inline constexpr Each kAddNumber{kOp_add_Scalar, kOp_add__Scalar, 1, &slots::add_Tensor, 2};
+inline constexpr Each kSubNumber{kOp_sub_Scalar, kOp_sub__Scalar, 1, &slots::sub_Tensor, 2};
+inline constexpr Each kMulNumber{kOp_mul_Scalar, kOp_mul__Scalar, 1, &slots::mul_Tensor, 2};
+inline constexpr Each kDivNumber{kOp_div_Scalar, kOp_div__Scalar, 1, &slots::div_Tensor, 2};
 inline constexpr Each kMaximum{kOp_clamp_min_Tensor, kOp_clamp_min__Tensor, 2, &slots::maximum, 2};
 inline constexpr Each kMinimum{kOp_clamp_max_Tensor, kOp_clamp_max__Tensor, 2, &slots::minimum, 2};
 inline constexpr Each kMaximumNumber{kOp_clamp_min, kOp_clamp_min_, 1, &slots::maximum, 2};

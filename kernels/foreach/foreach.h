@@ -66,5 +66,13 @@ std::vector<Tensor> clone(TensorList self, std::optional<MemoryFormat> format);
 std::vector<Tensor> copy(TensorList self, TensorList src, bool non_blocking);
 void copy_(TensorList self, TensorList src, bool non_blocking);
 void zero_(TensorList self);
+std::vector<Tensor> zeros(TensorList self);
 
 }  // namespace tn::foreach
+
+namespace tn {
+
+// What derived out= forms call for lists.
+void write_out(const OpInfo& op, const std::vector<Tensor>& results, TensorList out);
+
+}  // namespace tn

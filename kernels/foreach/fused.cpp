@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "generated/slots/foreach.h"
@@ -311,6 +312,22 @@ const Tensor& _amp_update_scale_(const Tensor& self, const Tensor& growth_tracke
     tracker = 0;
   }
   return self;
+}
+
+std::tuple<std::vector<Tensor>, Tensor> _amp_foreach_non_finite_check_and_unscale(TensorList self, const Tensor& found_inf,
+                                                                                   const Tensor& inv_scale) {
+  std::vector<Tensor> grads;
+  for (const Tensor& t : self) grads.push_back(clone(t));
+  Tensor found = clone(found_inf);
+  _amp_foreach_non_finite_check_and_unscale_(grads, found, inv_scale);
+  return {std::move(grads), std::move(found)};
+}
+
+std::tuple<Tensor, Tensor> _amp_update_scale(const Tensor& self, const Tensor& growth_tracker, const Tensor& found_inf, double growth,
+                                             double backoff, int64_t interval) {
+  Tensor scale = clone(self), tracker = clone(growth_tracker);
+  _amp_update_scale_(scale, tracker, found_inf, growth, backoff, interval);
+  return {std::move(scale), std::move(tracker)};
 }
 
 }  // namespace native

@@ -42,12 +42,13 @@ bool same_geometry(const Tensor& a, const Tensor& b) {
 }
 
 bool place_number(const Scalar& number, ScalarType dtype, double* to) {
-  if (number.is_complex()) return false;
+  if (number.is_complex() || number.is_bool()) return false;  // other kinds of result, or upstream's errors
   store_scalar(number, dtype, to);
   return true;
 }
 bool place_number(const Tensor& number, ScalarType dtype, double* to) {
-  if (number.dim() != 0 || !plain(number) || number.is_complex()) return false;
+  if (number.dim() != 0 || !plain(number) || number.is_complex() || number.dtype() == ScalarType::Bool)
+    return false;
   convert_row(number.dtype(), static_cast<const char*>(number.data_ptr()), 0, dtype,
               reinterpret_cast<char*>(to), 0, 1);
   return true;
@@ -81,7 +82,7 @@ bool describe(const Each& each, const Over* args, size_t num_args, size_t i, Ite
     item.data[1 + k] = static_cast<char*>(t.data_ptr());
   }
   for (size_t k = static_cast<size_t>(each.inputs); k < num_args; ++k) {
-    if (args[k].number(i).is_complex()) return false;
+    if (args[k].number(i).is_complex() || args[k].number(i).is_bool()) return false;
     item.params[k - static_cast<size_t>(each.inputs)] = Arg::of(args[k].number(i));
   }
   return true;

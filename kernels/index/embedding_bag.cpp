@@ -64,7 +64,9 @@ Four forward(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
   if (factors) {
     TN_CHECK(mode == kSum, "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got mode='",
              mode == kMean ? "mean" : "max", "'). Please open a feature request on GitHub.");
-    TN_CHECK(factors->dtype() == weight.dtype(), "expected scalar type ", scalar_type_name(weight.dtype()), " but found ", scalar_type_name(factors->dtype()));
+    TN_CHECK(factors->dtype() == weight.dtype(), "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+             "'per_sample_weights'; but type torch.", scalar_type_name(weight.dtype()), "Tensor does not equal torch.", scalar_type_name(factors->dtype()),
+             "Tensor (while checking arguments for embedding_bag)");
     TN_CHECK(factors->dim() == 1 && factors->numel() == indices.numel(), "embedding_bag: expected per_sample_weights of indices' shape ", indices.sizes(),
              ", got ", factors->sizes());
     scales = cast(contiguous(*factors), ScalarType::Double);

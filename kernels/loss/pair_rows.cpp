@@ -123,7 +123,7 @@ void Run(const loss::PairRow& row, bool slope) {
   };
   const auto full = [&](const S* from) HWY_ATTR { return LoadAs(d, from); };
   int64_t i = 0;
-  if (row.out) {
+  if (!row.sum) {
     S* const out = static_cast<S*>(row.out);
     for (; i + lanes <= row.n; i += lanes) StoreAs(value(i, full), d, out + i);
     if (i < row.n) {

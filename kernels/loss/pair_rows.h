@@ -17,8 +17,8 @@ struct PairRow {
   const void* c = nullptr;       // WeighedLogits: the positives' weight
   const void* weight = nullptr;  // factor of each element; may be null
   const void* grad = nullptr;    // gradients: may be null, when the scale has it
-  void* out = nullptr;           // null: only the sum is wanted
-  double* sum = nullptr;
+  void* out = nullptr;           // the elements, unless only their sum is wanted
+  double* sum = nullptr;         // the sum, instead of the elements
   bool* outside = nullptr;       // BinaryCrossEntropy: set where an input is no probability
   int64_t n = 0;
   double p = 0;                  // beta or delta

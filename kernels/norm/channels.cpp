@@ -1,5 +1,7 @@
 #include "kernels/norm/channels.h"
 
+#include <cmath>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/norm/channels.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -91,12 +93,27 @@ HWY_INLINE void MapRun(int64_t n, S* out, const F& f) {
     StoreAsUpTo(f(k, [&](const auto* p) HWY_ATTR { return LoadAsUpTo(d, p, rest); }), d, out + k, rest);
   }
 }
+// What a number loses as a float. A mean far from zero cancels the shift: then the lost parts show, and are added again.
+HWY_INLINE float Rest(double value) {
+  const auto rounded = static_cast<double>(static_cast<float>(value));
+  return std::isfinite(rounded) ? static_cast<float>(value - rounded) : 0.0f;
+}
+template <class D, class V>
+HWY_INLINE V Affine(D, V v, V scale, V shift, V low_scale, V low_shift) {
+  const V result = hn::MulAdd(v, scale, shift);
+  return hn::IfThenElse(hn::IsFinite(result), hn::Add(result, hn::MulAdd(v, low_scale, low_shift)), result);
+}
 template <class S>
 void RunAffine(const void* given, int64_t n, double scale, double shift, void* out) {
   const hn::ScalableTag<Own<S>> d;
   const S* const x = static_cast<const S*>(given);
   const auto a = hn::Set(d, static_cast<Own<S>>(scale)), b = hn::Set(d, static_cast<Own<S>>(shift));
-  MapRun(n, static_cast<S*>(out), [&](int64_t k, auto load) HWY_ATTR { return hn::MulAdd(load(x + k), a, b); });
+  if constexpr (std::is_same_v<S, float>) {
+    const auto low_a = hn::Set(d, Rest(scale)), low_b = hn::Set(d, Rest(shift));
+    MapRun(n, static_cast<S*>(out), [&](int64_t k, auto load) HWY_ATTR { return Affine(d, load(x + k), a, b, low_a, low_b); });
+  } else {
+    MapRun(n, static_cast<S*>(out), [&](int64_t k, auto load) HWY_ATTR { return hn::MulAdd(load(x + k), a, b); });
+  }
 }
 template <class S>
 void RunGradient(const void* given, const void* slopes, int64_t n, const norm::Slope& s, void* out) {
@@ -167,11 +184,14 @@ inline constexpr int64_t kStrip = 256;
 template <int N, class S, class F>
 HWY_INLINE void MapColumns(int64_t rows, int64_t channels, const double* const (&numbers)[N], S* out, const F& f) {
   using T = Own<S>;
-  HWY_ALIGN T strip[N][kStrip];
+  HWY_ALIGN T strip[2 * N][kStrip];  // then what the numbers lose as floats
   for (int64_t c = 0; c < channels; c += kStrip) {
     const int64_t n = HWY_MIN(kStrip, channels - c);
     for (int i = 0; i < N; ++i)
-      for (int64_t k = 0; k < n; ++k) strip[i][k] = static_cast<T>(numbers[i][c + k]);
+      for (int64_t k = 0; k < n; ++k) {
+        strip[i][k] = static_cast<T>(numbers[i][c + k]);
+        if constexpr (std::is_same_v<S, float>) strip[N + i][k] = Rest(numbers[i][c + k]);
+      }
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t at = r * channels + c;
       MapRun(n, out + at, [&](int64_t k, auto load) HWY_ATTR {
@@ -183,8 +203,11 @@ HWY_INLINE void MapColumns(int64_t rows, int64_t channels, const double* const (
 template <class S>
 void ColumnAffine(const void* given, int64_t rows, int64_t channels, const double* scale, const double* shift, void* out) {
   const S* const x = static_cast<const S*>(given);
-  MapColumns<2>(rows, channels, {scale, shift}, static_cast<S*>(out),
-                [&](int64_t at, auto load, auto of) HWY_ATTR { return hn::MulAdd(load(x + at), of(0), of(1)); });
+  MapColumns<2>(rows, channels, {scale, shift}, static_cast<S*>(out), [&](int64_t at, auto load, auto of) HWY_ATTR {
+    const auto v = load(x + at);
+    if constexpr (std::is_same_v<S, float>) return Affine(hn::ScalableTag<float>(), v, of(0), of(1), of(2), of(3));
+    else return hn::MulAdd(v, of(0), of(1));
+  });
 }
 template <class S>
 void ColumnGradient(const void* given, const void* slopes, int64_t rows, int64_t channels, const double* s, void* out) {

@@ -63,8 +63,7 @@ void run(const Tensor& x, int64_t rows, int64_t n, const T* weight, T eps, const
   });
 }
 Tensor at_once(const Tensor& input, IntView shape, OptionalTensor weight, std::optional<double> eps) {
-  const Tensor x = contiguous(input), out = empty_strided(input.sizes(), preserved_strides(input.sizes(), input.strides()), input.dtype());
-  const Tensor to = out.is_contiguous() ? out : empty(input.sizes(), input.dtype());
+  const Tensor &x = input, to = empty(input.sizes(), input.dtype());
   const Tensor w = weight ? contiguous(cast(*weight, wide_type(input.dtype()))) : Tensor();
   const int64_t n = product(shape), rows = n ? input.numel() / n : 0;
   const double e = epsilon(input.dtype(), eps);
@@ -73,8 +72,7 @@ Tensor at_once(const Tensor& input, IntView shape, OptionalTensor weight, std::o
     else if (input.dtype() == ScalarType::Float) run<float, float>(x, rows, n, w.defined() ? w.data<float>() : nullptr, static_cast<float>(e), to);
     else run<uint16_t, float>(x, rows, n, w.defined() ? w.data<float>() : nullptr, static_cast<float>(e), to);
   }
-  if (!to.is_same(out)) copy_into(out, to);
-  return out;
+  return to;
 }
 
 }  // namespace
@@ -93,7 +91,7 @@ Tensor rms_norm(const Tensor& input, IntView shape, OptionalTensor weight, std::
                                    matmul::element_type(second.dtype()), ", Cannot dispatch to fused implementation."));
     told = true;
   }
-  if (input.is_cpu() && is_floating(input.dtype()) && (same || second.dtype() == wide_type(input.dtype())) && suggest_memory_format(input) == MemoryFormat::Contiguous &&
+  if (input.is_cpu() && is_floating(input.dtype()) && (same || second.dtype() == wide_type(input.dtype())) && input.is_contiguous() &&
       matmul::may_skip_door({&input, &second}, {kOp_pow_Tensor_Scalar, kOp_mean_dim, kOp_rsqrt, kOp_mul_Tensor}))
     return at_once(input, shape, weight, eps);
   if (!same || input.is_complex() || suggest_memory_format(input) != MemoryFormat::Contiguous) return std::get<0>(compose(input, shape, weight, eps));

@@ -72,7 +72,8 @@ Tensor spread(const char* kernel, const Windows& w, const Tensor& grad_output, c
 
 constexpr int64_t kOne[] = {1};
 
-MemoryFormat average_format(int64_t dims, const Tensor& self) { return format_of(dims, self); }
+// Upstream's kernels of three dimensions know planes only.
+MemoryFormat average_format(int64_t dims, const Tensor& self) { return dims == 2 ? format_of(dims, self) : MemoryFormat::Contiguous; }
 
 Spec average_spec(int64_t dims, IntView kernel, IntView stride, IntView pad, bool ceil, const std::optional<int64_t>& divisor) {
   Spec spec = make_spec(dims == 2 ? "avg_pool2d" : "avg_pool3d", dims, kernel, stride, pad, kOne, ceil);
@@ -84,6 +85,7 @@ Tensor average(int64_t dims, const Tensor& self, IntView kernel, IntView stride,
                const std::optional<int64_t>& divisor) {
   const Spec spec = average_spec(dims, kernel, stride, pad, ceil, divisor);
   const DimVector sizes = pooled_sizes(spec, self);
+  if (dims == 3 && is_reduced_float(self.dtype())) not_implemented("avg_pool3d_out_frame", self.dtype());
   return averaged(spec.name, self, sizes, average_format(dims, self), {with_pad, divisor},
                   [&](bool last) { return make_windows(spec, self, sizes, last); });
 }
@@ -98,7 +100,8 @@ Tensor average_backward(int64_t dims, const Tensor& grad, const Tensor& self, In
 
 Tensor adaptive_average(const char* name, int64_t dims, const Tensor& self, IntView output) {
   const DimVector sizes = adaptive_sizes(name, dims, self, output);
-  return averaged(name, self, sizes, format_of(dims, self), {}, [&](bool last) { return adaptive_windows(dims, self, sizes, last); });
+  if (!is_floating(self.dtype())) not_implemented(dims == 2 ? "adaptive_avg_pool2d" : "adaptive_avg_pool3d_cpu", self.dtype());
+  return averaged(name, self, sizes, average_format(dims, self), {}, [&](bool last) { return adaptive_windows(dims, self, sizes, last); });
 }
 
 Tensor adaptive_average_backward(const char* name, int64_t dims, const Tensor& grad, const Tensor& self) {
@@ -106,7 +109,7 @@ Tensor adaptive_average_backward(const char* name, int64_t dims, const Tensor& g
            "D tensor, but got ", self.sizes());
   TN_CHECK(grad.dtype() == self.dtype(), "expected dtype ", scalar_type_name(self.dtype()), " for `grad_output` but got dtype ",
            scalar_type_name(grad.dtype()));
-  return spread(name, adaptive_windows(dims, self, grad.sizes(), false), grad, self, format_of(dims, self), {});
+  return spread(name, adaptive_windows(dims, self, grad.sizes(), false), grad, self, average_format(dims, self), {});
 }
 
 }  // namespace

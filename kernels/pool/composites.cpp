@@ -36,12 +36,14 @@ std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntView k
   const IntView steps = stride.empty() ? kernel : stride;
   const int64_t k = only(kernel, "max_pool1d", "kernel_size"), s = only(steps, "max_pool1d", "stride"), p = only(pad, "max_pool1d", "padding"),
                 d = only(dilation, "max_pool1d", "dilation");
-  TN_CHECK(self.dim() == 2 || self.dim() == 3, "max_pool1d() Expected 2D or 3D input tensor, but got ", self.sizes());
+  TN_CHECK(self.dim() == 2 || self.dim() == 3, "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:", self.sizes());
   TN_CHECK(k > 0, "max_pool1d() kernel_size must be greater than zero, but got ", k);
   TN_CHECK(s > 0, "max_pool1d() stride must be greater than zero, but got ", s);
   TN_CHECK(p >= 0, "max_pool1d() padding must be non-negative, but got ", p);
   TN_CHECK(p <= k / 2, "max_pool1d() padding should be at most half of kernel size, but got padding=", p, " and kernel_size=", k);
   TN_CHECK(d > 0, "max_pool1d() dilation must be greater than zero, but got ", d);
+  TN_CHECK((self.size(-1) + 2 * p - d * (k - 1) - 1 + (ceil ? s - 1 : 0)) >= 0, "max_pool1d() Invalid computed output size: ",
+           (self.size(-1) + 2 * p - d * (k - 1) - 1 + (ceil ? s - 1 : 0) - (s - 1)) / s + 1);
   const int64_t kernels[] = {1, k}, strides[] = {1, s}, pads[] = {0, p}, dilations[] = {1, d};
   const auto [out, index] = at::max_pool2d_with_indices(at::unsqueeze(self, -2), kernels, strides, pads, dilations, ceil);
   return {at::squeeze(out, -2), at::squeeze(index, -2)};
@@ -72,7 +74,7 @@ Tensor adaptive_avg_pool(int64_t dims, const Tensor& self, IntView output) {
              [&] { std::string t; for (const int64_t w : output) t += str(t.empty() ? "" : ", ", w); return t; }(), "}");
     one &= v == 1;
   }
-  if (one && self.dim() > dims && is_floating(self.dtype())) {
+  if (one && self.dim() > dims) {
     // The mean of everything; upstream gives the result the input's format.
     bool filled = true;
     for (int64_t d = 1; d <= dims; ++d) filled &= self.size(-d) > 0;

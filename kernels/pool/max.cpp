@@ -83,6 +83,7 @@ Tensor max_pool_backward(const Spec& spec, const Tensor& grad, const Tensor& sel
 
 Two adaptive_max(const char* name, int64_t dims, const Tensor& self, IntView output) {
   const DimVector sizes = adaptive_sizes(name, dims, self, output);
+  if (!is_floating(self.dtype())) not_implemented(dims == 2 ? "adaptive_max_pool2d" : "adaptive_max_pool3d", self.dtype());
   const MemoryFormat format = dims == 2 ? format_of(dims, self) : MemoryFormat::Contiguous;
   return pooled(name, self, sizes, format, [&](bool last) { return adaptive_windows(dims, self, sizes, last); });
 }

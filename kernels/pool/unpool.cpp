@@ -5,6 +5,7 @@
 #include "kernels/pool/windows.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
+#include "runtime/half.h"
 
 namespace tn {
 namespace {
@@ -45,7 +46,7 @@ Tensor unpool(const char* name, int64_t dims, const Tensor& self, const Tensor& 
         for (int64_t i = 0; i < inputs; ++i) {
           const int64_t at = places.data<int64_t>()[p * inputs + i];
           TN_CHECK(at >= 0 && at < pixels, "Found an invalid max index: ", at, " (output volumes are of size ", output[0], 'x', output[1],
-                   dims == 3 ? str('x', output[2]) : "");
+                   dims == 3 ? str('x', output[2]) : "", ')');
           target[at] = x.data<T>()[p * inputs + i];
         }
       }
@@ -58,12 +59,17 @@ Tensor unpool(const char* name, int64_t dims, const Tensor& self, const Tensor& 
 
 // Where windows of `kernel` start along a dimension: pseudo-random steps, the last at the end.
 template <class T>
-std::vector<int64_t> intervals(T sample, int64_t size, int64_t outputs, int64_t kernel) {
+std::vector<int64_t> intervals(ScalarType dtype, T sample, int64_t size, int64_t outputs, int64_t kernel) {
+  // Upstream computes in the input's dtype, rounding each step.
+  const auto round = [dtype](T v) {
+    if (dtype == ScalarType::BFloat16) return static_cast<T>(to_float(to_bfloat16(static_cast<float>(v))));
+    return dtype == ScalarType::Half ? static_cast<T>(to_float(to_half(static_cast<float>(v)))) : v;
+  };
   std::vector<int64_t> starts(static_cast<size_t>(outputs));
   if (outputs > 1) {
-    const T alpha = static_cast<T>(size - kernel) / static_cast<T>(outputs - 1);
+    const T alpha = round(round(static_cast<T>(size - kernel)) / round(static_cast<T>(outputs - 1)));
     for (int64_t i = 0; i < outputs - 1; ++i)
-      starts[static_cast<size_t>(i)] = static_cast<int64_t>((static_cast<T>(i) + sample) * alpha) - static_cast<int64_t>(sample * alpha);
+      starts[static_cast<size_t>(i)] = static_cast<int64_t>(round(round(static_cast<T>(i) + sample) * alpha)) - static_cast<int64_t>(round(sample * alpha));
   }
   if (outputs > 0) starts[static_cast<size_t>(outputs - 1)] = size - kernel;
   return starts;
@@ -104,8 +110,8 @@ Two fractional(const char* name, int64_t dims, const Tensor& self, IntView kerne
         const T* const plane = x.data<T>() + p * pixels;
         const T* const s = random.data<T>() + p * dims;
         // Upstream draws for the width first in two dimensions, and last in three.
-        const auto zs = dims == 3 ? intervals<T>(s[0], in[0], o[0], k[0]) : std::vector<int64_t>{0};
-        const auto ys = intervals<T>(s[1], in[1], o[1], k[1]), xs = intervals<T>(dims == 3 ? s[2] : s[0], in[2], o[2], k[2]);
+        const auto zs = dims == 3 ? intervals<T>(self.dtype(), s[0], in[0], o[0], k[0]) : std::vector<int64_t>{0};
+        const auto ys = intervals<T>(self.dtype(), s[1], in[1], o[1], k[1]), xs = intervals<T>(self.dtype(), dims == 3 ? s[2] : s[0], in[2], o[2], k[2]);
         int64_t at = p * outputs;
         for (const int64_t z : zs)
           for (const int64_t y : ys)

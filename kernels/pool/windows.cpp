@@ -81,7 +81,7 @@ Axis adaptive_axis(int64_t size, int64_t outputs) {
 Spec make_spec(const char* name, int64_t dims, IntView kernel, IntView stride, IntView pad, IntView dilation, bool ceil) {
   Spec s{name, dims, {}, {}, {}, {}, ceil};
   const bool average = std::string_view(name).starts_with("avg");
-  s.kernel = list_of(name, "kernel_size", kernel, dims, " must either be ");
+  s.kernel = list_of(name, "kernel_size", kernel, dims, average && dims == 3 ? " must be " : " must either be ");
   s.stride = stride.empty() ? s.kernel : list_of(name, "stride", stride, dims, " must either be omitted, ");
   s.pad = list_of(name, "padding", pad, dims, average && dims == 2 ? " must either be " : average ? " must be " : " must either be ");
   s.dilation = list_of(name, "dilation", dilation, dims, " must be either ");
@@ -90,6 +90,7 @@ Spec make_spec(const char* name, int64_t dims, IntView kernel, IntView stride, I
 
 DimVector pooled_sizes(const Spec& s, const Tensor& input) {
   const int64_t ndim = input.dim();
+  TN_CHECK(ndim == s.dims + 1 || ndim == s.dims + 2, "non-empty ", s.dims + 1, "D or ", s.dims + 2, "D (batch mode) tensor expected for input");
   DimVector sizes(input.sizes());
   for (int64_t i = 0; i < s.dims && ndim >= s.dims; ++i) {
     const auto k = static_cast<size_t>(i);
@@ -104,7 +105,6 @@ DimVector pooled_sizes(const Spec& s, const Tensor& input) {
   if (s.dims == 2) {
     TN_CHECK(valid, "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:", input.sizes());
   } else {
-    TN_CHECK(ndim == s.dims + 1 || ndim == s.dims + 2, s.name, ": Expected 4D or 5D tensor for input, but got: ", input.sizes());
     TN_CHECK(valid, s.name, ": Expected input's non-batch dimensions to have positive length, but input has a shape of ", input.sizes(),
              " and non-batch dimension has length zero!");
   }

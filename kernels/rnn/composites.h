@@ -2,6 +2,7 @@
 #pragma once
 #include <tuple>
 
+#include "runtime/scalar.h"
 #include "runtime/tensor.h"
 
 namespace tn::composite {
@@ -28,5 +29,9 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, const Tensor& batch
                                         const RnnOptions& options);
 std::tuple<Tensor, Tensor> simple_rnn(Cell cell, const Tensor& input, const Tensor& batch_sizes, const Tensor& hx, TensorList params,
                                       const RnnOptions& options);
+
+Tensor pack_padded_sequence_backward(const Tensor& grad, IntView input_size, const Tensor& batch_sizes, bool batch_first);
+std::tuple<Tensor, Tensor> pad_packed_sequence(const Tensor& data, const Tensor& batch_sizes, bool batch_first, const Scalar& padding,
+                                               int64_t total_length);
 
 }  // namespace tn::composite

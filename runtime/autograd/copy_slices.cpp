@@ -4,6 +4,7 @@
 #include "generated/ops/as_strided_scatter.h"
 #include "generated/ops/clone.h"
 #include "generated/ops/copy.h"
+#include "generated/ops/new_empty_strided.h"
 #include "generated/ops/zero.h"
 #include "runtime/autograd/saved_variable.h"
 #include "runtime/autograd_meta.h"
@@ -28,9 +29,9 @@ GradList CopySlices::apply(GradList&& grads) {
   if (!fn_) fail_released();
   const int64_t offset = view_offset_ - base_offset_;
   // The base's strides hold for the copy: the window's strides are counted in them.
-  Tensor whole = at::as_strided(empty_strided(base_.sizes(), base_.strides(), grad.dtype(), grad.device()), base_.sizes(), base_.strides(), 0);
+  Tensor whole = at::new_empty_strided(grad, base_.sizes(), base_.strides());
   at::copy_(whole, grad);
-  Tensor window = at::as_strided(whole, view_.sizes(), view_.strides(), offset);
+  Tensor window = at::as_strided(whole, view_.sizes(), view_.strides(), whole.storage_offset() + offset);
   GradList passed;
   passed.push_back(at::clone(window, MemoryFormat::Contiguous));
   GradList inner = fn_->apply(std::move(passed));
@@ -63,9 +64,9 @@ AsStridedBackward::AsStridedBackward(const Tensor& base, const Tensor& view) : N
 GradList AsStridedBackward::apply(GradList&& grads) {
   GradList results(1);
   if (!grads[0].defined()) return results;
-  Tensor zeros = empty_strided(base_.sizes(), base_.strides(), grads[0].dtype(), grads[0].device());
+  const Tensor zeros = at::new_empty_strided(grads[0], base_.sizes(), base_.strides());
   at::zero_(zeros);
-  results[0] = at::as_strided_scatter(zeros, grads[0], view_.sizes(), view_.strides(), offset_);
+  results[0] = at::as_strided_scatter(zeros, grads[0], view_.sizes(), view_.strides(), zeros.storage_offset() + offset_);
   return results;
 }
 

@@ -34,6 +34,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   // Keeping the result itself would close a cycle through its history.
   data_ = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
   data_->share_version(*t.impl());
+  tangent_ = forward::tangent_of(t);
 }
 
 void SavedVariable::set_packer(Packer packer) {
@@ -91,6 +92,7 @@ Tensor SavedVariable::unpack(const Node& saved_for) const {
     meta.output_nr = output_nr_;
     meta.attr_version = t->version();
     t->set_requires_grad_bit(true);
+    if (tangent_.defined()) forward::set_tangent(t, tangent_, false);
   }
   return t;
 }

@@ -30,6 +30,7 @@ class SavedVariable {
   Tensor unpack(const Node& saved_for) const;
   void reset() {
     data_.reset();
+    tangent_.reset();
     packed_ = nullptr;
     released_ = true;
   }
@@ -44,6 +45,7 @@ class SavedVariable {
   Tensor unpacked(const Node& saved_for) const;
 
   Tensor data_;
+  Tensor tangent_;  // of an output; an input still has its own
   Ref<PackedTensor> packed_;  // instead of data_
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.testing._internal.common_optimizers import optim_db
 
 STEPS = 20
 FORMS = ("single", "foreach", "fused")
@@ -26,6 +25,8 @@ FORMS = ("single", "foreach", "fused")
 
 def cases() -> Iterator[tuple[str, str, type, dict[str, Any]]]:
     """(name, form, class, arguments). SparseAdam is for sparse gradients alone."""
+    from torch.testing._internal.common_optimizers import optim_db  # imports much
+
     for info in optim_db:
         name = info.optim_cls.__name__
         if name == "SparseAdam":
@@ -91,12 +92,13 @@ def answers(dtype: torch.dtype) -> dict[str, dict[str, list[float]]]:
 
 
 def record(wide: Path, narrow: Path) -> str:
-    """One line a configuration: upstream's answer in float64, and its single-tensor form's in float32."""
+    """One line a configuration: its forms, upstream's answer in float64, and its single-tensor form's in float32."""
     wides, narrows = json.loads(wide.read_text()), json.loads(narrow.read_text())
     lines = []
     for name, forms in narrows.items():
         row = {
             "wide": [float(f"{x:.12g}") for x in wides[name]["single"]],
+            "forms": list(forms),
             "narrow": [float(f"{x:.9g}") for x in forms["single"]],
         }
         lines.append(f" {json.dumps(name)}: {json.dumps(row)}")

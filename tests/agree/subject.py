@@ -29,7 +29,9 @@ def answer(item: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], bytes]:
     head, blob = item
     try:
         given = blob[: head["sizes"][0]]
-        document, found, _ = derive(head["program"], given, head["order"]) if "order" in head else outcome(head["program"], given)
+        document, found, _ = (
+            derive(head["program"], given, head["order"]) if "order" in head else outcome(head["program"], given)
+        )
     except Unsent as error:
         return {"id": head["id"], "unsent": str(error)}, b""
     return {"id": head["id"]} | document, found

@@ -36,3 +36,21 @@ def test_totals_count_each_operator_once() -> None:
     assert [r.name for r in dashboard.next_wanted(found)] == ["b"]
     table = json.loads(dashboard.compact(found))
     assert [row[0] for row in table["rows"]] == ["a", "b", "c"]
+
+
+def test_gradients_count_opinfos_that_agree_forward() -> None:
+    recorded = {
+        "ops": {"a": {"first": [2, 0, 0, 0, 0, 0, 0], "second": [1, 1, 0, 0, 0, 0, 0]}},
+        "opinfos": {
+            "whole/": {"first": [3, 0, 0, 0, 0, 0, 1]},
+            "wrong/": {"first": [3, 1, 0, 0, 0, 0, 0], "what": {"first": "differ: a|b"}},
+            "refused/": {"first": [3, 0, 1, 0, 0, 0, 0], "what": {"first": "refused: x"}},
+            "forward/": {"first": [3, 0, 0, 0, 0, 1, 0]},
+            "unsent/": {"first": [0, 0, 0, 0, 0, 0, 4]},
+        },
+    }
+    found = dashboard.gradients_of(recorded, "first")
+    assert (found.agree, found.compared) == (1, 3)
+    assert [name for name, _, _ in found.wrong] == ["refused/", "wrong/"] and "a\\|b" in found.wrong[1][2]
+    rows = dashboard.rows({"ops": {"a": {"way": "raw"}}}, {"ops": {}}, {}, recorded)
+    assert rows[0].gradients == {"first": "agrees", "second": "differs"}

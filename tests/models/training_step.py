@@ -1,6 +1,6 @@
 """A training step of tiny models: the loss, and some elements of every parameter's gradient, as upstream computes them.
 
-    python tests/models/training_step.py       # with upstream's torch: writes tests/data/tiny_gradients.json
+python tests/models/training_step.py       # with upstream's torch: writes tests/data/tiny_gradients.json
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ def build(kind: str) -> torch.nn.Module:
     ids = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
     size = recorded.VOCABULARY
     if kind == "gpt2":
-        config: Any = transformers.GPT2Config(vocab_size=size, n_positions=64, n_embd=32, n_layer=2, n_head=4, n_inner=48, **ids)
+        config: Any = transformers.GPT2Config(
+            vocab_size=size, n_positions=64, n_embd=32, n_layer=2, n_head=4, n_inner=48, **ids
+        )
         return recorded.fill(transformers.GPT2LMHeadModel(config))
     if kind == "t5":
         config = transformers.T5Config(vocab_size=size, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4,
                                        pad_token_id=0, eos_token_id=2, decoder_start_token_id=0)  # fmt: skip
         return recorded.fill(transformers.T5ForConditionalGeneration(config))
     config = transformers.MixtralConfig(
-        vocab_size=size, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        max_position_embeddings=64, num_local_experts=4, num_experts_per_tok=2, **ids,
+        vocab_size=size, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2,         max_position_embeddings=64, num_local_experts=4, num_experts_per_tok=2, **ids,
     )  # fmt: skip
     config._experts_implementation = "eager"  # experts by indexing; the grouped product has no float64
     return recorded.fill(transformers.MixtralForCausalLM(config))

@@ -1,0 +1,169 @@
+#include "kernels/autograd/forward_helpers.h"
+
+#include <limits>
+
+#include "runtime/autograd/forward.h"
+
+namespace tn::autograd {
+
+namespace {
+
+std::vector<int64_t> all_dims(const Tensor& t) {
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < t.dim(); ++d) dims.push_back(d);
+  return dims;
+}
+// A reduced tensor with its reduced dimensions back, of length one.
+Tensor with_dims(Tensor t, const Tensor& input, IntArrayRef dims, bool keepdim) {
+  if (keepdim || input.dim() == 0) return t;
+  return unsqueeze_to(t, dims.empty() ? IntArrayRef(all_dims(input)) : dims, input.sizes());
+}
+Tensor total(const Tensor& t, IntArrayRef dims, bool keepdim) {
+  return dims.empty() ? Tensor(at::sum(t, IntArrayRef(all_dims(t)), keepdim)) : Tensor(at::sum(t, dims, keepdim));
+}
+// Where a reduction is separable, its gradient for ones is the factor of each tangent.
+Tensor contract(const Tensor& factor, const Tensor& dx, IntArrayRef dims, bool keepdim) {
+  const Tensor product = at::mul(at::conj(factor), dx);
+  const Tensor sum = total(product, dims, keepdim);
+  return sum.is_complex() ? Tensor(at::real(sum)) : sum;
+}
+Tensor per_channel(const Tensor& t, int64_t dims) {
+  std::vector<int64_t> shape(static_cast<size_t>(dims), 1);
+  shape[1] = t.numel();
+  return at::reshape(t, shape);
+}
+// The tangent of (x - mean) * invstd, where both are taken over `dims`.
+Tensor normalized_jvp(const Tensor& normal, const Tensor& dx, const Tensor& invstd, IntArrayRef dims) {
+  const Tensor centred = at::sub(dx, at::mean(dx, dims, true));
+  return at::mul(invstd, at::sub(centred, at::mul(normal, at::mean(at::mul(normal, dx), dims, true))));
+}
+Tensor affine_jvp(const Tensor& normal, const Tensor& dnormal, const Tensor& weight, const Tensor& dweight, const Tensor& dbias) {
+  Tensor made = weight.defined() ? Tensor(at::mul(dnormal, weight)) : dnormal;
+  if (dweight.defined()) made = at::add(made, at::mul(normal, dweight));
+  return dbias.defined() ? Tensor(at::add(made, dbias)) : made;
+}
+
+}  // namespace
+
+Tensor gather_with_keepdimed_indices(const Tensor& input, int64_t dim, const Tensor& indices, bool keepdim) {
+  if (input.dim() == 0) return input;
+  if (keepdim) return at::gather(input, dim, indices);
+  return at::squeeze(at::gather(input, dim, at::unsqueeze(indices, dim)), dim);
+}
+
+Tensor apply_loss_reduction(const Tensor& unreduced, int64_t reduction) {
+  if (reduction == 1) return at::mean(unreduced);
+  return reduction == 2 ? Tensor(at::sum(unreduced)) : unreduced;
+}
+
+Tensor evenly_read_jvp(const Tensor& tangent, const Tensor& input, const Tensor& value) {
+  const Tensor mask = at::logical_or(at::eq(input, value), at::logical_and(at::isnan(input), at::isnan(value)));
+  return at::div(at::sum(at::masked_fill(tangent, at::logical_not(mask), tn::Scalar(int64_t{0}))), at::sum(mask));
+}
+
+Tensor amaxamin_jvp(const Tensor& x, const Tensor& dx, const Tensor& result, IntArrayRef dim, bool keepdim) {
+  const Tensor mask = at::eq(x, with_dims(result, x, dim, keepdim));
+  return at::div(total(at::masked_fill(dx, at::logical_not(mask), tn::Scalar(int64_t{0})), dim, keepdim), total(mask, dim, keepdim));
+}
+
+Tensor logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bool keepdim) {
+  Tensor top = x.is_complex() ? Tensor(at::amax(at::real(x), dim, true)) : Tensor(at::amax(x, dim, true));
+  top = at::masked_fill(top, at::isinf(top), tn::Scalar(int64_t{0}));
+  const Tensor weights = at::exp(at::sub(x, top));
+  return at::div(total(at::mul(weights, dx), dim, keepdim), total(weights, dim, keepdim));
+}
+Tensor safe_logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bool keepdim) {
+  const Tensor made = logsumexp_jvp(x, dx, dim, keepdim);
+  return at::masked_fill(made, at::isnan(made), tn::Scalar(int64_t{0}));
+}
+
+Tensor logcumsumexp_jvp(const Tensor& x, const Tensor& dx, int64_t dim) {
+  // Signs apart, so that the sums stay in logarithms.
+  TN_CHECK(!x.is_complex(), "logcumsumexp: expected a real tensor in forward mode, got a complex one");
+  const tn::Scalar low(-std::numeric_limits<double>::infinity());
+  const Tensor logs = at::add(x, at::log(at::abs(dx))), whole = at::logcumsumexp(x, dim);
+  const auto part = [&](const Tensor& outside) { return at::exp(at::sub(at::logcumsumexp(at::masked_fill(logs, outside, low), dim), whole)); };
+  const tn::Scalar zero(int64_t{0});
+  return at::sub(part(at::le(dx, zero)), part(at::ge(dx, zero)));
+}
+
+Tensor cumprod_jvp(const Tensor& dx, const Tensor& x, const Tensor& result, int64_t dim) {
+  if (x.dim() == 0) return dx;
+  // The product rule step by step: exact where factors are zero, too.
+  const std::vector<tn::Tensor> factors = at::unbind(x, dim), tangents = at::unbind(dx, dim), products = at::unbind(result, dim);
+  std::vector<tn::Tensor> made;
+  for (size_t k = 0; k < factors.size(); ++k)
+    made.push_back(k == 0 ? tangents[0] : tn::Tensor(at::add(at::mul(made[k - 1], factors[k]), at::mul(products[k - 1], tangents[k]))));
+  return made.empty() ? dx : Tensor(at::stack(made, dim));
+}
+
+Tensor clamp_jvp(const Tensor& x, const Tensor& dx, const Tensor& low, const Tensor& dlow, const Tensor& high, const Tensor& dhigh) {
+  if (!high.defined()) return at::where(at::lt(x, low), dlow, dx);
+  if (!low.defined()) return at::where(at::gt(x, high), dhigh, dx);
+  return at::where(at::gt(low, high), dhigh, at::where(at::lt(x, low), dlow, at::where(at::gt(x, high), dhigh, dx)));
+}
+
+Tensor norm_jvp(const Tensor& x, const Tensor& dx, const std::optional<Scalar>& p, const Tensor& norm, IntArrayRef dim, bool keepdim) {
+  return contract(norm_backward(at::ones_like(norm), x, p, norm, dim, keepdim), dx, dim, keepdim);
+}
+Tensor norm_jvp(const Tensor& x, const Tensor& dx, const std::optional<Scalar>& p, const Tensor& norm) {
+  return contract(norm_backward(at::ones_like(norm), x, p, norm), dx, {}, false);
+}
+Tensor linalg_vector_norm_jvp(const Tensor& x, const Tensor& dx, const Scalar& ord, const Tensor& norm, OptionalIntArrayRef dim, bool keepdim) {
+  return contract(linalg_vector_norm_backward(at::ones_like(norm), x, ord, norm, dim, keepdim), dx, dim.value_or(IntArrayRef()), keepdim);
+}
+
+Tensor cat_jvp(TensorList tensors, int64_t dim) {
+  std::vector<tn::Tensor> tangents;
+  for (const tn::Tensor& t : tensors) tangents.push_back(forward::tangent_or_zeros(t));
+  return at::cat(tangents, dim);
+}
+Tensor stack_jvp(TensorList tensors, int64_t dim) {
+  std::vector<tn::Tensor> tangents;
+  for (const tn::Tensor& t : tensors) tangents.push_back(forward::tangent_or_zeros(t));
+  return at::stack(tangents, dim);
+}
+
+Tensor batch_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&, const Tensor& dbias,
+                      const Tensor& running_mean, const Tensor& running_var, const Tensor& mean, const Tensor& invstd, bool train, double eps) {
+  std::vector<int64_t> dims = all_dims(x);
+  dims.erase(dims.begin() + 1);
+  const auto channels = [&](const Tensor& t) { return t.defined() ? per_channel(t, x.dim()) : t; };
+  const Tensor centre = channels(train ? mean : running_mean);
+  const Tensor scale = channels(train ? invstd : Tensor(at::rsqrt(at::add(running_var, tn::Scalar(eps)))));
+  const Tensor normal = at::mul(at::sub(x, centre), scale);
+  const Tensor dnormal = train ? normalized_jvp(normal, dx, scale, dims) : Tensor(at::mul(dx, scale));
+  return affine_jvp(normal, dnormal, channels(weight), channels(dweight), channels(dbias));
+}
+
+Tensor layer_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&, const Tensor& dbias,
+                      const Tensor& mean, const Tensor& invstd, IntArrayRef normalized_shape) {
+  std::vector<int64_t> dims;
+  for (int64_t d = x.dim() - normalized_shape.ssize(); d < x.dim(); ++d) dims.push_back(d);
+  const Tensor normal = at::mul(at::sub(x, mean), invstd);
+  return affine_jvp(normal, normalized_jvp(normal, dx, invstd, dims), weight, dweight, dbias);
+}
+
+namespace {
+Tensor grouped(const Tensor& t, int64_t groups) { return at::reshape(t, IntArrayRef({t.size(0), groups, -1})); }
+Tensor per_group(const Tensor& t, int64_t groups) { return at::reshape(t, IntArrayRef({-1, groups, 1})); }
+}  // namespace
+
+Tensor group_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&, const Tensor& dbias,
+                      const Tensor& mean, const Tensor& invstd, int64_t groups) {
+  const Tensor scale = per_group(invstd, groups);
+  const Tensor normal = at::mul(at::sub(grouped(x, groups), per_group(mean, groups)), scale);
+  const Tensor dnormal = normalized_jvp(normal, grouped(dx, groups), scale, {2});
+  const auto channels = [&](const Tensor& t) { return t.defined() ? per_channel(t, x.dim()) : t; };
+  return affine_jvp(at::reshape(normal, x.sizes()), at::reshape(dnormal, x.sizes()), channels(weight), channels(dweight), channels(dbias));
+}
+Tensor group_norm_mean_jvp(const Tensor& dx, const Tensor& mean, int64_t groups) {
+  return at::reshape(at::mean(grouped(dx, groups), IntArrayRef({2}), false), mean.sizes());
+}
+Tensor group_norm_invstd_jvp(const Tensor& x, const Tensor& dx, const Tensor& mean, const Tensor& invstd, int64_t groups) {
+  const Tensor centred = at::sub(grouped(x, groups), per_group(mean, groups));
+  const Tensor covariance = at::mean(at::mul(centred, grouped(dx, groups)), IntArrayRef({2}), false);
+  return at::neg(at::mul(at::pow(invstd, tn::Scalar(int64_t{3})), at::reshape(covariance, invstd.sizes())));
+}
+
+}  // namespace tn::autograd
