@@ -81,6 +81,11 @@ const Tensor& set_from(const Tensor& self, const Tensor& source, int64_t offset,
 Tensor fill(const Tensor& self, const Scalar& value) { return at::fill_(at::clone(self), value); }
 Tensor fill(const Tensor& self, const Tensor& value) { return at::fill_(at::clone(self), value); }
 
+Tensor pin_memory(const Tensor& self, std::optional<Device>) {
+  TN_CHECK(self.is_cpu(), "pin_memory: only dense CPU tensors can be pinned, got a tensor on ", self.device().str());
+  fail(ErrorKind::Runtime, "Cannot access accelerator device when none is available.");
+}
+
 void constrain_range(const Scalar& size, std::optional<int64_t> min, std::optional<int64_t> max) {
   const int64_t low = min.value_or(std::numeric_limits<int64_t>::min()), high = max.value_or(std::numeric_limits<int64_t>::max());
   const int64_t v = size.to_int64();

@@ -28,6 +28,8 @@ Tensor copy(const Tensor& self, const Tensor& src, bool non_blocking);
 const Tensor& set_from(const Tensor& self, const Tensor& source, int64_t offset, IntView size, IntView stride);
 Tensor fill(const Tensor& self, const Scalar& value);
 Tensor fill(const Tensor& self, const Tensor& value);
+// Fails as upstream does where there is no accelerator: nothing could read the pinned memory.
+Tensor pin_memory(const Tensor& self, std::optional<Device> device);
 // torch._constrain_as_size and its relatives.
 void constrain_range(const Scalar& size, std::optional<int64_t> min, std::optional<int64_t> max);
 void constrain_range_for_size(const Scalar& size, std::optional<int64_t> min, std::optional<int64_t> max);
