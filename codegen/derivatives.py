@@ -96,6 +96,7 @@ _KNOWN = {
     "GradMode::is_enabled",
     "rich",
     "IntArrayRef",
+    "forward::refuse_missing",
 }
 
 
