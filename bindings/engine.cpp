@@ -78,6 +78,7 @@ PyObject* run_backward(PyObject*, PyObject* args, PyObject* kwargs) {
       }
     }
     GradList results;
+    const SavedHooksScope hooks;
     {
       const GilRelease release;
       results = engine::run(std::move(request));

@@ -178,13 +178,13 @@ PyGetSetDef properties[] = {{"next_functions", node_next_functions, nullptr, nul
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 // One class a name, as upstream has them.
-PyTypeObject* class_named(const char* name) {
+PyTypeObject* class_of(Node& node) {
+  const char* const name = node.name();
   static auto& classes = *new std::unordered_map<std::string, PyTypeObject*>();
   PyTypeObject*& type = classes[name];
   if (type) return type;
   static PyGetSetDef leaf_properties[] = {{"variable", variable, nullptr, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
-  static PyGetSetDef none[] = {{nullptr, nullptr, nullptr, nullptr, nullptr}};
-  PyType_Slot slots[] = {{Py_tp_getset, std::string_view(name) == "AccumulateGrad" ? leaf_properties : none},
+  PyType_Slot slots[] = {{Py_tp_getset, std::string_view(name) == "AccumulateGrad" ? leaf_properties : saved_properties(node)},
                          // Python's own for such types would give up the type's reference a second time.
                          {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
                          {0, nullptr}};
@@ -309,7 +309,7 @@ Ref<Node> node_of(PyObject* object) {
 PyObject* node_object(const Ref<Node>& node) {
   if (!node) Py_RETURN_NONE;
   if (node->pyobj) return Py_NewRef(static_cast<PyObject*>(node->pyobj));
-  PyTypeObject* const type = class_named(node->name());
+  PyTypeObject* const type = class_of(*node);
   if (!type) return nullptr;
   auto* const o = PyObject_New(NodeObject, type);
   if (!o) return nullptr;

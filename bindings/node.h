@@ -5,6 +5,10 @@
 #include "bindings/py.h"
 #include "runtime/autograd_meta.h"
 
+namespace tn {
+class SavedVariable;
+}
+
 namespace tn::py {
 
 // New reference: the node's object, None for a null node.
@@ -38,5 +42,22 @@ bool bind_function(PyObject* module);
 bool bind_forward_nodes(PyObject* module);
 bool bind_legacy_variable(PyObject* module);
 bool bind_saved_hooks(PyObject* module);
+
+// New reference: the SavedTensor of a node, which it keeps alive.
+PyObject* saved_tensor_object(SavedVariable& saved, Node& owner);
+// The `_saved_*` and `_raw_saved_*` properties of a node's class; lives forever.
+PyGetSetDef* saved_properties(Node& node);
+
+// Hooks that user code pushes while it lives, and doesn't pop, end with it: a backward leaves none behind.
+class SavedHooksScope {
+ public:
+  SavedHooksScope();
+  ~SavedHooksScope();
+  SavedHooksScope(const SavedHooksScope&) = delete;
+  SavedHooksScope& operator=(const SavedHooksScope&) = delete;
+
+ private:
+  size_t depth_;
+};
 
 }  // namespace tn::py

@@ -124,7 +124,8 @@ PyObject* set_tracing(PyObject*, PyObject* on) {
 struct SavedTensor {
   PyObject_HEAD
   SavedVariable* saved;
-  Node* owner;  // owned; of results the node that made them
+  Node* owner;  // owned: whose saved tensor it is; of results the node that made them
+  bool own;     // saved dies with this object, and not with the node
 };
 PyTypeObject saved_type;
 SavedTensor* saved_of(PyObject* o) { return reinterpret_cast<SavedTensor*>(o); }
@@ -148,11 +149,12 @@ PyObject* make_saved(PyObject*, PyObject* args, PyObject* kwargs) {
     if (!owner) owner = make_ref<NoNode>();
     saved_of(self.get())->owner = owner.release();
     saved_of(self.get())->saved = new SavedVariable(t, is_output != 0);
+    saved_of(self.get())->own = true;
     return PyRef(self).release();
   });
 }
 void dealloc_saved(PyObject* self) {
-  delete saved_of(self)->saved;
+  if (saved_of(self)->own) delete saved_of(self)->saved;
   if (Node* const owner = saved_of(self)->owner) const Ref<Node> last = Ref<Node>::adopt(owner);
   Py_TYPE(self)->tp_free(self);
 }
@@ -185,7 +187,7 @@ PyObject* register_saved_hooks(PyObject* self, PyObject* args) {
 PyMethodDef saved_methods[] = {{"unpack", unpack_saved, METH_NOARGS, nullptr},
                                {"register_hooks", register_saved_hooks, METH_VARARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef saved_properties[] = {{"data", saved_data, nullptr, nullptr, nullptr},
+PyGetSetDef tensor_properties[] = {{"data", saved_data, nullptr, nullptr, nullptr},
                                   {"unpack_hook", saved_unpack_hook, nullptr, nullptr, nullptr},
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
@@ -203,13 +205,31 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
+PyObject* saved_tensor_object(SavedVariable& saved, Node& owner) {
+  const PyRef self = PyRef::check(saved_type.tp_alloc(&saved_type, 0));
+  saved_of(self.get())->saved = &saved;
+  saved_of(self.get())->owner = Ref<Node>::share(&owner).release();
+  return PyRef(self).release();
+}
+
+SavedHooksScope::SavedHooksScope() : depth_(state().stack.size()) {}
+SavedHooksScope::~SavedHooksScope() {
+  std::vector<Hooks>& stack = state().stack;
+  while (stack.size() > depth_) {
+    Py_DECREF(stack.back().pack);
+    Py_DECREF(stack.back().unpack);
+    stack.pop_back();
+  }
+  install();
+}
+
 bool bind_saved_hooks(PyObject* module) {
   const PyRef autograd = PyRef::adopt(PyObject_GetAttrString(module, "_autograd"));
   if (!autograd || PyModule_AddFunctions(autograd.get(), methods) != 0) return false;
   if (saved_type.tp_name) return true;
   saved_type.tp_dealloc = dealloc_saved;
   saved_type.tp_methods = saved_methods;
-  saved_type.tp_getset = saved_properties;
+  saved_type.tp_getset = tensor_properties;
   return ready_type(saved_type, "torch._C._autograd.SavedTensor", sizeof(SavedTensor), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE) && add_to_module(autograd.get(), "SavedTensor", saved_type);
 }
 

@@ -58,6 +58,25 @@ _TENSOR_LIST = {
     "c10::List<::std::optional<at::Tensor>>",
 }
 
+# How Python shows a stored value.
+_SHOWN = {
+    "int64_t": "Int",
+    "bool": "Bool",
+    "double": "Double",
+    "Scalar": "Number",
+    "ScalarType": "Dtype",
+    "std::vector<int64_t>": "Ints",
+    "std::vector<double>": "Doubles",
+    "std::optional<std::vector<int64_t>>": "OptionalInts",
+    "std::optional<int64_t>": "OptionalInt",
+    "std::optional<double>": "OptionalDouble",
+    "std::optional<bool>": "OptionalBool",
+    "std::optional<Scalar>": "OptionalNumber",
+    "std::optional<ScalarType>": "OptionalDtype",
+    "std::string": "Text",
+    "std::optional<std::string>": "OptionalText",
+}
+
 # Where upstream's text asks for devices that don't exist here: the same mathematics by its own helper.
 _INSTEAD = {
     "NativeGroupNormBackward0": "GradMode::is_enabled() || grads[1].defined() || grads[2].defined() ? "
@@ -122,6 +141,11 @@ class Saved:
     is_output: bool
     guard: str  # index of the edge for which alone it is needed, or ''
 
+    @property
+    def shown_as(self) -> str:
+        """The kind of Python's `_saved_<name>` (SavedField in runtime/autograd/node.h); '' where upstream shows none."""
+        return {"tensor": "Tensor", "list": "TensorList"}.get(self.kind, _SHOWN.get(self.type, ""))
+
 
 @dataclass(frozen=True)
 class NodeClass:
@@ -130,6 +154,10 @@ class NodeClass:
     formulas: tuple[Formula, ...]
     saved: tuple[Saved, ...]
     named_grads: tuple[tuple[str, int], ...]
+
+    @property
+    def shown(self) -> tuple[Saved, ...]:
+        return tuple(s for s in self.saved if s.shown_as)
 
 
 @dataclass

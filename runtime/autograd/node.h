@@ -54,6 +54,17 @@ class PostHook : public RefCounted {
   static void destroy(PostHook* h) noexcept { delete h; }
 };
 
+// A value that a node keeps for its backward, as Python's `_saved_<name>` shows it.
+struct SavedField {
+  enum class Kind : uint8_t {
+    Tensor, TensorList, Int, Bool, Double, Number, Dtype, Ints, Doubles, OptionalInts, OptionalInt, OptionalDouble, OptionalBool, OptionalNumber,
+    OptionalDtype, Text, OptionalText
+  };
+  const char* name;
+  Kind kind;
+  void* (*get)(Node& node);
+};
+
 class Node : public RefCounted {
  public:
   // `name` must outlive the node: a literal, or kept by a subclass.
@@ -62,6 +73,8 @@ class Node : public RefCounted {
 
   virtual GradList apply(GradList&& grads) = 0;
   virtual void release_variables() {}
+  // Ends with a field without a name; null where there is nothing to show.
+  virtual const SavedField* saved_fields() const { return nullptr; }
   const char* name() const { return name_; }
   uint64_t sequence() const { return sequence_; }
   void set_sequence(uint64_t s) { sequence_ = s; }

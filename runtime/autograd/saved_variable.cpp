@@ -1,5 +1,8 @@
 #include "runtime/autograd/saved_variable.h"
 
+#include "generated/ops/detach.h"
+#include "runtime/keyset.h"
+
 #include "runtime/autograd_meta.h"
 
 namespace tn {
@@ -12,6 +15,21 @@ void fail_released() {
        "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
        "backward through the graph a second time or if you need to access saved tensors after calling backward.");
 }
+
+namespace {
+
+// The same data under a header of its own. What lies behind a tensor of Python's only its class knows.
+Tensor without_history(const Tensor& t) {
+  if (t->python_dispatch) {
+    const GradModeGuard no_grad(false);
+    return at::detach(t);
+  }
+  Tensor alias = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
+  alias->share_version(*t.impl());
+  return alias;
+}
+
+}  // namespace
 
 SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   if (!t.defined()) return;
@@ -32,8 +50,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
     return;
   }
   // Keeping the result itself would close a cycle through its history.
-  data_ = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
-  data_->share_version(*t.impl());
+  data_ = without_history(t);
   tangent_ = forward::tangent_of(t);
 }
 
@@ -83,8 +100,7 @@ Tensor SavedVariable::unpack(const Node& saved_for) const {
          "torch.autograd.set_detect_anomaly(True).");
   }
   if (!is_output_) return data_;
-  Tensor t = alias_with_geometry(data_, data_.sizes(), data_.strides(), data_.storage_offset());
-  t->share_version(*data_.impl());
+  Tensor t = without_history(data_);
   // A result without a derivative has no history.
   if (needs_grad_ && (t.is_floating_point() || t.is_complex())) {
     AutogradMeta& meta = autograd_meta(t);
