@@ -36,9 +36,14 @@ PyObject* new_undefined_grad(PyTypeObject* type, PyObject* args, PyObject*) {
 PyObject* new_delayed_error(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* message = nullptr;
   int num_inputs = 0;
-  if (!PyArg_ParseTuple(args, "Ui:DelayedError", &message, &num_inputs)) return nullptr;
+  const char* text = nullptr;
+  if (PyTuple_GET_SIZE(args) == 2 && PyBytes_Check(PyTuple_GET_ITEM(args, 0)))
+    text = PyBytes_AS_STRING(PyTuple_GET_ITEM(args, 0));  // as once_differentiable passes it
+  if (!(text ? PyArg_ParseTuple(args, "Oi:DelayedError", &message, &num_inputs)
+             : PyArg_ParseTuple(args, "Ui:DelayedError", &message, &num_inputs)))
+    return nullptr;
   PyObject* const self = type->tp_alloc(type, 0);
-  if (self) identity_of(self)->message = Py_NewRef(message);
+  if (self) identity_of(self)->message = text ? PyUnicode_FromString(text) : Py_NewRef(message);
   return self;
 }
 void dealloc(PyObject* self) {

@@ -4,6 +4,12 @@
 
 namespace tn {
 
+void fail_inference_write() {
+  fail(ErrorKind::Runtime,
+       "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace "
+       "update.");
+}
+
 void destroy_autograd_meta(AutogradMeta* meta) noexcept {
   if (meta->retain_hook) meta->retain_hook->forget();
   if (meta->tangent) forward::destroy(meta->tangent);

@@ -11,8 +11,11 @@ void track_view(const Tensor& base, const Tensor& view);
 inline void track_view(const Tensor& base, const std::vector<Tensor>& views) {
   for (const Tensor& v : views) track_view(base, v);
 }
+[[noreturn]] void fail_inference_write();
 inline void bump_version(const Tensor& t) {
-  if (t.defined() && !t->is_inference()) t->bump_version();
+  if (!t.defined()) return;
+  if (__builtin_expect(t->is_inference(), 0)) fail_inference_write();
+  t->bump_version();
 }
 inline void bump_version(OptionalTensor t) {
   if (t) bump_version(*t);

@@ -6,7 +6,7 @@
 namespace tn::native {
 namespace {
 
-void check_resizable(const Tensor& self) { TN_CHECK(!self.requires_grad(), "cannot resize variables that require grad"); }
+void check_resizable(const Tensor& self) { TN_CHECK(!self.requires_grad() || self->is_inference(), "cannot resize variables that require grad"); }
 
 void resize(const Tensor& self, IntView size, std::optional<MemoryFormat> format) {
   check_resizable(self);

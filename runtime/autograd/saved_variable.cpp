@@ -41,7 +41,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   needs_grad_ = t.requires_grad();
   is_output_ = is_output;
   if (is_output) output_nr_ = t->autograd ? t->autograd->output_nr : 0;
-  if (__builtin_expect(saved_tensor_packer != nullptr, 0)) {
+  if (__builtin_expect(saved_tensor_packer != nullptr, 0) && !t->is_wrapped_number()) {
     pack(t, saved_tensor_packer);
     return;
   }

@@ -66,3 +66,12 @@ def test_variable_is_a_detached_tensor() -> None:
     assert v.is_leaf and v.requires_grad and isinstance(v, torch.Tensor)
     with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
         torch.autograd.Variable([1.0])
+
+
+def test_inference_tensors_are_written_in_inference_mode_alone() -> None:
+    with torch.inference_mode():
+        x = torch.ones(2)
+        x.add_(1)
+    assert x.tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed"):
+        x.add_(1)
