@@ -3,6 +3,7 @@
 
 #include "runtime/copy.h"
 #include "runtime/error.h"
+#include "runtime/door.h"
 #include "runtime/iterator.h"
 #include "runtime/promote.h"
 #include "runtime/refuse.h"
@@ -112,6 +113,8 @@ void run_fast(const PointwiseCall& call, std::span<const Tensor* const> inputs, 
 }
 
 void check_inputs(const PointwiseCall& call, std::span<const Tensor* const> inputs, std::span<const Arg> params) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    TN_CHECK(inputs[i]->defined(), call.op.name, ": Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #", i);
   TN_CHECK(!inputs.empty() && inputs.size() <= kMaxInputs, "pointwise: expected 1 to ", kMaxInputs, " tensors, got ", inputs.size());
   if (call.slot.check) call.slot.check(inputs, params.data());
 }
