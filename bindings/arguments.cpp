@@ -36,7 +36,8 @@ bool is_sizes(PyObject* o) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
   if (PySequence_Fast_GET_SIZE(o) == 0) return true;
   PyObject* first = PySequence_Fast_GET_ITEM(o, 0);
-  return is_index(first) || (is_tensor(first) && tensor_of(first).dim() == 0 && is_integral(tensor_of(first).dtype(), false));
+  return is_index(first) ||
+         (is_tensor(first) && tensor_of(first).dim() == 0 && is_integral(tensor_of(first).dtype(), false));
 }
 
 bool accepts(const Formal& f, PyObject* o) {
@@ -53,7 +54,8 @@ bool accepts(const Formal& f, PyObject* o) {
     case Kind::Layout: return is_layout(o);
     case Kind::MemoryFormat: return is_memory_format(o);
     case Kind::Generator: return is_generator(o);
-    case Kind::Int: return is_index(o) || (is_tensor(o) && tensor_of(o).numel() == 1 && is_integral(tensor_of(o).dtype(), false));
+    case Kind::Int:
+      return is_index(o) || (is_tensor(o) && tensor_of(o).numel() == 1 && is_integral(tensor_of(o).dtype(), false));
     case Kind::Bool: return PyBool_Check(o) || is_numpy_bool(o);
     case Kind::String: return PyUnicode_Check(o) || PyBytes_Check(o);
     case Kind::Sizes: return is_sizes(o);
@@ -102,7 +104,8 @@ void unexpected_keyword(const char* function, const Form& form, Given given) {
     size_t i = 0;
     while (i < form.formals.size() && std::string_view(form.formals[i].name) != name) ++i;
     if (i == form.formals.size()) raise_type_error(str(function, "() got an unexpected keyword argument '", name, "'"));
-    if (static_cast<Py_ssize_t>(i) < given.num) raise_type_error(str(function, "() got multiple values for argument '", name, "'"));
+    if (static_cast<Py_ssize_t>(i) < given.num)
+      raise_type_error(str(function, "() got multiple values for argument '", name, "'"));
   }
   raise_type_error(str("invalid keyword arguments"));
 }
@@ -113,7 +116,8 @@ bool match(const char* function, const Form& form, Given given, bool raise, Actu
   const auto num = static_cast<size_t>(given.num);
   if (num > positional) {
     if (raise)
-      raise_type_error(str(function, "() takes ", positional, positional == 1 ? " positional argument" : " positional arguments", " but ", num,
+      raise_type_error(str(function, "() takes ", positional,
+                           positional == 1 ? " positional argument" : " positional arguments", " but ", num,
                            num == 1 ? " was given" : " were given"));
     return false;
   }
@@ -141,8 +145,10 @@ bool match(const char* function, const Form& form, Given given, bool raise, Actu
     if (!fits(f, o)) {
       if (raise) {
         if (i < num)
-          raise_type_error(str(function, "(): argument '", f.name, "' (position ", i + 1, ") must be ", shown_kind(f.kind), ", not ", type_name(o)));
-        raise_type_error(str(function, "(): argument '", f.name, "' must be ", shown_kind(f.kind), ", not ", type_name(o)));
+          raise_type_error(str(function, "(): argument '", f.name, "' (position ", i + 1, ") must be ",
+                               shown_kind(f.kind), ", not ", type_name(o)));
+        raise_type_error(
+            str(function, "(): argument '", f.name, "' must be ", shown_kind(f.kind), ", not ", type_name(o)));
       }
       return false;
     }
@@ -240,7 +246,8 @@ std::string mismatch(const Form& form, Given given) {
     Actuals out;
     match(function, *only, given, true, out);
   }
-  std::string text = str(function, "() received an invalid combination of arguments - got ", shown_given(given), ", but expected one of:\n");
+  std::string text = str(function, "() received an invalid combination of arguments - got ", shown_given(given),
+                         ", but expected one of:\n");
   for (const Form& form : forms)
     if (!form.hidden) text += " * " + shown_form(form) + "\n" + mismatch(form, given);
   raise_type_error(text);
@@ -252,7 +259,9 @@ std::optional<ScalarType> Actuals::dtype(size_t i) const {
   ScalarType t;
   return at[i] && dtype_argument(at[i], &t) ? std::optional(t) : std::nullopt;
 }
-std::optional<Device> Actuals::device(size_t i) const { return at[i] ? std::optional(device_argument(at[i])) : std::nullopt; }
+std::optional<Device> Actuals::device(size_t i) const {
+  return at[i] ? std::optional(device_argument(at[i])) : std::nullopt;
+}
 
 int64_t Actuals::integer(size_t i, int64_t absent) const {
   if (at[i] == nullptr) return absent;

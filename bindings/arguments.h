@@ -11,14 +11,27 @@
 
 namespace tn::py {
 
-enum class Kind : uint8_t { Any, Tensor, Storage, DType, Device, Layout, MemoryFormat, Generator, Int, Bool, String, Sizes };
+enum class Kind : uint8_t {
+  Any,
+  Tensor,
+  Storage,
+  DType,
+  Device,
+  Layout,
+  MemoryFormat,
+  Generator,
+  Int,
+  Bool,
+  String,
+  Sizes
+};
 
 struct Formal {
   const char* name;
   Kind kind;
-  bool optional = false;   // has a default
-  bool keyword = false;    // keyword-only
-  bool nullable = false;   // takes None
+  bool optional = false;       // has a default
+  bool keyword = false;        // keyword-only
+  bool nullable = false;       // takes None
   const char* shown = "None";  // the default, as messages print it; null where a default isn't None
 };
 

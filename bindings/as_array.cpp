@@ -25,9 +25,12 @@ void warn_readonly_buffer() {
   if (warned) return;
   warned = true;
   if (PyErr_WarnEx(PyExc_UserWarning,
-                   "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the "
-                   "underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect its data or "
-                   "make it writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program.",
+                   "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means "
+                   "you can write to the "
+                   "underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to "
+                   "protect its data or "
+                   "make it writable before converting it to a tensor. This type of warning will be suppressed for the "
+                   "rest of this program.",
                    1) < 0)
     throw PythonError();
 }
@@ -46,19 +49,24 @@ Tensor over_buffer(PyObject* source, ScalarType dtype, int64_t count, int64_t of
   const int64_t length = view->len;
   Storage owner = Storage::borrow(view->buf, static_cast<size_t>(length), release_buffer, view);
   if (view->readonly) warn_readonly_buffer();
-  if (length <= 0 || count == 0) fail(ErrorKind::Value, "both buffer length (", length, ") and count (", count, ") must not be 0");
+  if (length <= 0 || count == 0)
+    fail(ErrorKind::Value, "both buffer length (", length, ") and count (", count, ") must not be 0");
   if (offset < 0 || offset >= length)
-    fail(ErrorKind::Value, "offset (", offset, " bytes) must be non-negative and no greater than buffer length (", length, " bytes) minus 1");
+    fail(ErrorKind::Value, "offset (", offset, " bytes) must be non-negative and no greater than buffer length (",
+         length, " bytes) minus 1");
   if (count <= 0 && (length - offset) % size != 0)
-    fail(ErrorKind::Value, "buffer length (", length - offset, " bytes) after offset (", offset, " bytes) must be a multiple of element size (", size, ")");
+    fail(ErrorKind::Value, "buffer length (", length - offset, " bytes) after offset (", offset,
+         " bytes) must be a multiple of element size (", size, ")");
   if (count > 0 && offset + count * size > length)
     fail(ErrorKind::Value, "requested buffer length (", count, " * ", size, " bytes) after offset (", offset,
          " bytes) must not be greater than actual buffer length (", length, " bytes)");
   if (count < 0) count = (length - offset) / size;
-  // The tensor starts at the offset, which need not be a multiple of the element size: a second storage keeps the first.
+  // The tensor starts at the offset, which need not be a multiple of the element size: a second storage keeps the
+  // first.
   const auto let_go = [](void* s) { Ref<StorageImpl>::adopt(static_cast<StorageImpl*>(s)); };
   void* data = static_cast<char*>(view->buf) + offset;
-  const Tensor t = tensor_over(Storage::borrow(data, static_cast<size_t>(count * size), let_go, owner.release()), dtype, {count}, {int64_t{1}});
+  const Tensor t = tensor_over(Storage::borrow(data, static_cast<size_t>(count * size), let_go, owner.release()), dtype,
+                               {count}, {int64_t{1}});
   if (requires_grad) set_requires_grad(t, true);
   return t;
 }
@@ -78,9 +86,11 @@ Tensor adapt(Tensor t, const Wish& wish, bool own) {
   const Device device = wish.device.value_or(t.device());
   const bool copies = device != t.device() || dtype != t.dtype();
   if (wish.copy && !*wish.copy) {
-    if (device != t.device()) fail(ErrorKind::Value, "can't alias tensor from device '", t.device().str(), "' to '", device.str(), "'.");
+    if (device != t.device())
+      fail(ErrorKind::Value, "can't alias tensor from device '", t.device().str(), "' to '", device.str(), "'.");
     if (dtype != t.dtype())
-      fail(ErrorKind::Value, "can't alias tensor with dtype '", scalar_type_name(t.dtype()), "' into dtype '", scalar_type_name(dtype), "'.");
+      fail(ErrorKind::Value, "can't alias tensor with dtype '", scalar_type_name(t.dtype()), "' into dtype '",
+           scalar_type_name(dtype), "'.");
   }
   if (copies || (wish.copy.value_or(false) && !own)) {
     initialize_device(device);
@@ -100,7 +110,8 @@ Tensor as_array(PyObject* o, const Wish& wish) {
   if (is_tensor(o)) return finish(adapt(tensor_of(o), wish, false), wish);
   if (is_numpy_array(o)) return finish(adapt(lifted(tensor_from_numpy(o, true)), wish, false), wish);
   if (is_numpy_scalar(o)) {
-    TN_CHECK(!(wish.copy && !*wish.copy), "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ");
+    TN_CHECK(!(wish.copy && !*wish.copy),
+             "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ");
   } else if (PyObject_HasAttrString(o, "__dlpack__")) {
     const PyRef utilities = PyRef::check(PyImport_ImportModule("torch.utils.dlpack"));
     const PyRef imported = PyRef::check(PyObject_CallMethod(utilities.get(), "from_dlpack", "O", o));
@@ -110,7 +121,9 @@ Tensor as_array(PyObject* o, const Wish& wish) {
   } else if (wish.copy && !*wish.copy) {
     fail(ErrorKind::Value, "can't alias arbitrary sequence into a tensor.");
   }
-  Tensor t = tensor_from_data(o, {.dtype = wish.dtype.value_or(default_dtype()), .device = wish.device.value_or(Device()), .infer = !wish.dtype});
+  Tensor t = tensor_from_data(
+      o,
+      {.dtype = wish.dtype.value_or(default_dtype()), .device = wish.device.value_or(Device()), .infer = !wish.dtype});
   return finish(std::move(t), wish);
 }
 

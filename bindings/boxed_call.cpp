@@ -13,10 +13,14 @@ namespace {
 
 // Operators whose tensor arguments take numbers too, whatever the overload, as upstream lists them.
 // Shorter than the list of the parser of public functions: comparisons are not here.
-constexpr std::string_view kNumbersAsTensors[] = {
-    "_conj", "_to_copy", "add", "add_", "add_out", "copy", "copy_", "div", "div_", "div_out", "divide", "divide_", "divide_out",
-    "floor_divide", "floor_divide_", "floor_divide_out", "mul", "mul_", "mul_out", "multiply", "multiply_", "multiply_out", "sub", "sub_",
-    "sub_out", "subtract", "subtract_", "subtract_out", "to", "true_divide", "true_divide_", "true_divide_out"};
+constexpr std::string_view kNumbersAsTensors[] = {"_conj",      "_to_copy",     "add",           "add_",
+                                                  "add_out",    "copy",         "copy_",         "div",
+                                                  "div_",       "div_out",      "divide",        "divide_",
+                                                  "divide_out", "floor_divide", "floor_divide_", "floor_divide_out",
+                                                  "mul",        "mul_",         "mul_out",       "multiply",
+                                                  "multiply_",  "multiply_out", "sub",           "sub_",
+                                                  "sub_out",    "subtract",     "subtract_",     "subtract_out",
+                                                  "to",         "true_divide",  "true_divide_",  "true_divide_out"};
 
 }  // namespace
 
@@ -245,14 +249,13 @@ bool BoundArgs::convert(PyObject* object, TypePtr type, std::optional<int32_t> s
     case TypeKind::kStreamObj: {
       if (!is_stream(object)) return false;
       const auto* stream = reinterpret_cast<StreamObject*>(object);
-      streams_.push_back({stream->stream_id, Device(static_cast<DeviceType>(stream->device_type), static_cast<int>(stream->device_index))});
+      streams_.push_back({stream->stream_id, Device(static_cast<DeviceType>(stream->device_type),
+                                                    static_cast<int>(stream->device_index))});
       *out = Arg::of(streams_.back());
       return true;
     }
     case TypeKind::kList: return convert_list(object, type->element(), size, out);
-    case TypeKind::kNone:
-      *out = Arg();
-      return object == Py_None;
+    case TypeKind::kNone: *out = Arg(); return object == Py_None;
     default:
       // Any, classes, tuples, dicts: the core passes them on.
       *out = object == Py_None ? Arg() : keep_object(object);
@@ -297,9 +300,10 @@ void BoundArgs::bind(const VectorCall& call) {
   for (size_t k = 0; k < keywords; ++k) {
     const std::string name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(call.names, static_cast<Py_ssize_t>(k)));
     const std::optional<size_t> index = schema_.argument_index(name);
-    TN_CHECK(index, "Unknown keyword argument '", name, "' for operator '", schema_.name(), "'. Schema: ", schema_.str());
-    TN_CHECK(*index >= positional, "Argument '", name, "' specified both as positional and keyword argument. Schema: ",
-             schema_.str());
+    TN_CHECK(index, "Unknown keyword argument '", name, "' for operator '", schema_.name(),
+             "'. Schema: ", schema_.str());
+    TN_CHECK(*index >= positional, "Argument '", name,
+             "' specified both as positional and keyword argument. Schema: ", schema_.str());
   }
 }
 

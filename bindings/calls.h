@@ -18,7 +18,8 @@ inline Tensor call_select(const Tensor& self, int64_t dim, int64_t index) {
   static OpRow& op = required_op("aten::select", "int");
   return call_op(op, self, dim, index);
 }
-inline Tensor call_slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t step) {
+inline Tensor call_slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop,
+                         int64_t step) {
   static OpRow& op = required_op("aten::slice", "Tensor");
   return call_op(op, self, dim, start, stop, step);
 }

@@ -28,7 +28,8 @@ std::string_view result_type(const OpRow& op, int index) {
 template <class T, class F>
 PyObject* list_of(ArrayRef<T> items, F make) {
   const PyRef list = PyRef::check(PyList_New(items.ssize()));
-  for (size_t i = 0; i < items.size(); ++i) PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), PyRef::check(make(items[i])).release());
+  for (size_t i = 0; i < items.size(); ++i)
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), PyRef::check(make(items[i])).release());
   return PyRef(list).release();
 }
 

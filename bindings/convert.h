@@ -27,7 +27,8 @@ class PyHolder final : public Object {
 
 // An operator's i-th result: new reference, or null with an exception. The schema tells dtypes from ints.
 PyObject* value_to_python(const OpRow& op, int index, Value& v);
-// The same for an argument or a result whose type in the schema is known by its text: "ScalarType", "int[]", "Tensor?"...
+// The same for an argument or a result whose type in the schema is known by its text: "ScalarType", "int[]",
+// "Tensor?"...
 PyObject* arg_to_python(const Arg& a, std::string_view type);
 
 // A tuple or named tuple for n results, and its items (the reference is stolen).

@@ -61,7 +61,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
   const Device d = device_of(self);
   const std::string name(device_type_name(d.type));
   PyObject* type = reinterpret_cast<PyObject*>(&device_type);
-  return has_index(d) ? Py_BuildValue("(O(si))", type, name.c_str(), static_cast<int>(d.index)) : Py_BuildValue("(O(s))", type, name.c_str());
+  return has_index(d) ? Py_BuildValue("(O(si))", type, name.c_str(), static_cast<int>(d.index))
+                      : Py_BuildValue("(O(s))", type, name.c_str());
 }
 
 // As a context, a device pushes the function mode of torch.utils._device, without entering it.
@@ -125,7 +126,10 @@ Device device_argument(PyObject* o) {
 }
 
 void initialize_device(Device d) {
-  const char* module = d.type == DeviceType::CUDA ? "torch.cuda" : d.type == DeviceType::XPU ? "torch.xpu" : d.type == DeviceType::MTIA ? "torch.mtia" : nullptr;
+  const char* module = d.type == DeviceType::CUDA   ? "torch.cuda"
+                       : d.type == DeviceType::XPU  ? "torch.xpu"
+                       : d.type == DeviceType::MTIA ? "torch.mtia"
+                                                    : nullptr;
   if (d.type == DeviceType::MPS) raise(PyExc_RuntimeError, "PyTorch is not linked with support for mps devices");
   if (module == nullptr) return;
   const PyRef owner = PyRef::check(PyImport_ImportModule(module));

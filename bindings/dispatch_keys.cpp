@@ -27,7 +27,8 @@ pb::object key_object(DispatchKey key) {
 DispatchKey key_of(const pb::handle& object) {
   long value = 0;
   if (enum_value(key_enum(), object.ptr(), &value)) return static_cast<DispatchKey>(value);
-  if (!pb::isinstance<pb::str>(object)) throw pb::type_error("expected a DispatchKey or its name, got " + std::string(pb::repr(object)));
+  if (!pb::isinstance<pb::str>(object))
+    throw pb::type_error("expected a DispatchKey or its name, got " + std::string(pb::repr(object)));
   DispatchKey key;
   const std::string name = pb::cast<std::string>(object);
   if (!parse_key(name, &key)) throw Error(ErrorKind::Runtime, "could not parse dispatch key: " + name);
@@ -61,8 +62,9 @@ constexpr KeySet kFull(((uint64_t{1} << (kNumBackends + kNumFunctionalities - 1)
 
 KeySet backends_behind_autograd() {
   KeySet keys;
-  for (DispatchKey f : {DispatchKey::FPGA, DispatchKey::Vulkan, DispatchKey::Metal, DispatchKey::Quantized, DispatchKey::CustomRNGKeyId,
-                        DispatchKey::MkldnnCPU, DispatchKey::Sparse, DispatchKey::SparseCsr})
+  for (DispatchKey f :
+       {DispatchKey::FPGA, DispatchKey::Vulkan, DispatchKey::Metal, DispatchKey::Quantized, DispatchKey::CustomRNGKeyId,
+        DispatchKey::MkldnnCPU, DispatchKey::Sparse, DispatchKey::SparseCsr})
     keys = keys | f;
   return KeySet(keys.raw() | KeySet::kBackendMask);
 }
@@ -158,13 +160,15 @@ void bind_keyset(pb::module_& m) {
       .def("has", [](KeySet a, const pb::object& key) { return a.has(key_of(key)); })
       .def("raw_repr", [](KeySet a) { return a.raw(); })
       .def_static("from_raw_repr", [](uint64_t raw) { return KeySet(raw); })
-      .def(pb::pickle([](KeySet a) { return pb::make_tuple(a.raw()); }, [](const pb::tuple& t) { return KeySet(t[0].cast<uint64_t>()); }));
-  m.attr("_after_autograd_keyset") = pb::cast(KeySet(KeySet::below(DispatchKey::ADInplaceOrView).raw() |
-                                                     KeySet(DispatchKey::ADInplaceOrView).raw()));
+      .def(pb::pickle([](KeySet a) { return pb::make_tuple(a.raw()); },
+                      [](const pb::tuple& t) { return KeySet(t[0].cast<uint64_t>()); }));
+  m.attr("_after_autograd_keyset") =
+      pb::cast(KeySet(KeySet::below(DispatchKey::ADInplaceOrView).raw() | KeySet(DispatchKey::ADInplaceOrView).raw()));
   m.attr("_after_ADInplaceOrView_keyset") = pb::cast(kBelowView);
   m.attr("_dispatch_autogradother_backends") = pb::cast(backends_behind_autograd());
-  KeySet wrappers = KeySet(DispatchKey::Sparse) | DispatchKey::SparseCsr | DispatchKey::Negative | DispatchKey::Conjugate |
-                    DispatchKey::NestedTensor | DispatchKey::MkldnnCPU | DispatchKey::Quantized;
+  KeySet wrappers = KeySet(DispatchKey::Sparse) | DispatchKey::SparseCsr | DispatchKey::Negative |
+                    DispatchKey::Conjugate | DispatchKey::NestedTensor | DispatchKey::MkldnnCPU |
+                    DispatchKey::Quantized;
   m.attr("_additional_keys_to_prop_for_wrapper_tensors") = pb::cast(wrappers);
 }
 
@@ -184,7 +188,8 @@ void bind_key_functions(pb::module_& m) {
     return parts.backend ? KeySet(runtime_key(DispatchKey::Dense, parts.backend)) : KeySet();
   });
   m.def("_dispatch_num_backends", [] { return kNumBackends; });
-  m.def("_to_functionality_key", [](const pb::object& key) { return key_object(key_parts(key_of(key)).functionality); });
+  m.def("_to_functionality_key",
+        [](const pb::object& key) { return key_object(key_parts(key_of(key)).functionality); });
   m.def("_functionality_to_backend_keys", [](const pb::object& key) {
     const DispatchKey f = key_of(key);
     std::vector<pb::object> keys;
@@ -193,36 +198,44 @@ void bind_key_functions(pb::module_& m) {
     return keys;
   });
   m.def("_dispatch_is_alias_key", [](const pb::object& key) { return key_of(key) >= DispatchKey::Autograd; });
-  m.def("_dispatch_is_included_in_alias", [](const pb::object& key, const pb::object& alias) {
-    return key_in_alias(key_of(key), key_of(alias));
-  });
+  m.def("_dispatch_is_included_in_alias",
+        [](const pb::object& key, const pb::object& alias) { return key_in_alias(key_of(key), key_of(alias)); });
   m.def("_dispatch_keys", [](const pb::handle& t) {
-    if (!is_tensor(t.ptr())) throw pb::type_error("_dispatch_keys: expected a Tensor, got " + std::string(pb::repr(pb::type::of(t))));
+    if (!is_tensor(t.ptr()))
+      throw pb::type_error("_dispatch_keys: expected a Tensor, got " + std::string(pb::repr(pb::type::of(t))));
     return KeySet(tensor_of(t.ptr())->keys().raw() & ~KeySet::kOurs);
   });
   m.def("_dispatch_key_set", [](const pb::handle& t) {
-    if (!is_tensor(t.ptr())) throw pb::type_error("_dispatch_key_set: expected a Tensor, got " + std::string(pb::repr(pb::type::of(t))));
+    if (!is_tensor(t.ptr()))
+      throw pb::type_error("_dispatch_key_set: expected a Tensor, got " + std::string(pb::repr(pb::type::of(t))));
     return keyset_text(tensor_of(t.ptr())->keys());
   });
   m.def("_dispatch_key_for_device", [](const std::string& device) {
     const Device d = Device::parse(device);
-    return std::string(key_name(keys_of_new(d).remove(DispatchKey::AutogradFunctionality).remove(DispatchKey::ADInplaceOrView)
-                                    .remove(DispatchKey::AutocastCPU).highest()));
+    return std::string(key_name(keys_of_new(d)
+                                    .remove(DispatchKey::AutogradFunctionality)
+                                    .remove(DispatchKey::ADInplaceOrView)
+                                    .remove(DispatchKey::AutocastCPU)
+                                    .highest()));
   });
   m.def("_dispatch_isTensorSubclassLike", [](const pb::handle& t) {
     const KeySet keys = tensor_of(t.ptr())->keys();
-    return keys.has(DispatchKey::Python) || keys.has(DispatchKey::Functionalize) || keys.has(DispatchKey::FuncTorchBatched) ||
-           keys.has(DispatchKey::FuncTorchGradWrapper);
+    return keys.has(DispatchKey::Python) || keys.has(DispatchKey::Functionalize) ||
+           keys.has(DispatchKey::FuncTorchBatched) || keys.has(DispatchKey::FuncTorchGradWrapper);
   });
 }
 
 void bind_thread_state(pb::module_& m) {
   m.def("_dispatch_tls_local_include_set", [] { return KeySet(thread_state.included); });
   m.def("_dispatch_tls_local_exclude_set", [] { return KeySet(thread_state.excluded & ~KeySet::kOurs); });
-  m.def("_dispatch_tls_is_dispatch_key_excluded", [](const pb::object& key) { return KeySet(thread_state.excluded).has(key_of(key)); });
-  m.def("_dispatch_tls_is_dispatch_key_included", [](const pb::object& key) { return KeySet(thread_state.included).has(key_of(key)); });
-  m.def("_dispatch_tls_set_dispatch_key_excluded", [](const pb::object& key, bool on) { set_thread_key(thread_state.excluded, key_of(key), on); });
-  m.def("_dispatch_tls_set_dispatch_key_included", [](const pb::object& key, bool on) { set_thread_key(thread_state.included, key_of(key), on); });
+  m.def("_dispatch_tls_is_dispatch_key_excluded",
+        [](const pb::object& key) { return KeySet(thread_state.excluded).has(key_of(key)); });
+  m.def("_dispatch_tls_is_dispatch_key_included",
+        [](const pb::object& key) { return KeySet(thread_state.included).has(key_of(key)); });
+  m.def("_dispatch_tls_set_dispatch_key_excluded",
+        [](const pb::object& key, bool on) { set_thread_key(thread_state.excluded, key_of(key), on); });
+  m.def("_dispatch_tls_set_dispatch_key_included",
+        [](const pb::object& key, bool on) { set_thread_key(thread_state.included, key_of(key), on); });
   m.def("_meta_in_tls_dispatch_include", [] { return KeySet(thread_state.included).has(DispatchKey::Meta); });
   m.def("_set_meta_in_tls_dispatch_include", [](bool on) {
     const uint64_t meta = KeySet(DispatchKey::Meta).raw();
@@ -230,14 +243,18 @@ void bind_thread_state(pb::module_& m) {
     included = on ? included | meta : included & ~(meta & KeySet::kBackendMask);
   });
   bind_guard<Named<0>>(m, "_ExcludeDispatchKeyGuard", pb::init([](KeySet keys) { return Named<0>(KeySet(), keys); }));
-  bind_guard<Named<1>>(m, "_IncludeDispatchKeyGuard", pb::init([](const pb::object& key) { return Named<1>(set_of(key_of(key)), KeySet()); }));
+  bind_guard<Named<1>>(m, "_IncludeDispatchKeyGuard",
+                       pb::init([](const pb::object& key) { return Named<1>(set_of(key_of(key)), KeySet()); }));
   bind_guard<Eager<2>>(m, "_AutoDispatchBelowAutograd", pb::init([] { return Eager<2>(KeySet(), autograd_keys()); }));
   bind_guard<Named<3>>(m, "_AutoDispatchBelowADInplaceOrView",
                        pb::init([] { return Named<3>(KeySet(), autograd_keys() | DispatchKey::ADInplaceOrView); }));
   bind_guard<Eager<4>>(m, "_DisableTorchDispatch", pb::init([] { return Eager<4>(KeySet(), python_keys()); }));
-  bind_guard<Eager<5>>(m, "_DisablePythonDispatcher", pb::init([] { return Eager<5>(KeySet(), KeySet(DispatchKey::PythonDispatcher)); }));
-  bind_guard<Eager<6>>(m, "_EnablePythonDispatcher", pb::init([] { return Eager<6>(KeySet(DispatchKey::PythonDispatcher), KeySet()); }));
-  bind_guard<Eager<7>>(m, "_EnablePreDispatch", pb::init([] { return Eager<7>(KeySet(DispatchKey::PreDispatch), KeySet()); }));
+  bind_guard<Eager<5>>(m, "_DisablePythonDispatcher",
+                       pb::init([] { return Eager<5>(KeySet(), KeySet(DispatchKey::PythonDispatcher)); }));
+  bind_guard<Eager<6>>(m, "_EnablePythonDispatcher",
+                       pb::init([] { return Eager<6>(KeySet(DispatchKey::PythonDispatcher), KeySet()); }));
+  bind_guard<Eager<7>>(m, "_EnablePreDispatch",
+                       pb::init([] { return Eager<7>(KeySet(DispatchKey::PreDispatch), KeySet()); }));
   bind_guard<Named<8>>(m, "_PreserveDispatchKeyGuard", pb::init([] { return Named<8>(KeySet(), KeySet()); }));
   bind_guard<Named<9>>(m, "_RestorePythonTLSSnapshot", pb::init([] { return Named<9>(KeySet(), KeySet()); }));
   bind_guard<Named<10>>(m, "_SetExcludeDispatchKeyGuard", pb::init([](const pb::object& key, bool on) {
@@ -245,8 +262,10 @@ void bind_thread_state(pb::module_& m) {
                                     : Named<10>(KeySet(), KeySet(thread_state.excluded).remove(key_of(key)), true);
                         }));
   bind_guard<Named<11>>(m, "ExcludeDispatchKeyGuard", pb::init([](KeySet keys) { return Named<11>(KeySet(), keys); }));
-  bind_guard<ForceGuard>(m, "_ForceDispatchKeyGuard", pb::init([](KeySet include, KeySet exclude) { return ForceGuard(include, exclude); }),
-                         pb::init([] { return ForceGuard(KeySet(thread_state.included), KeySet(thread_state.excluded)); }));
+  bind_guard<ForceGuard>(
+      m, "_ForceDispatchKeyGuard",
+      pb::init([](KeySet include, KeySet exclude) { return ForceGuard(include, exclude); }),
+      pb::init([] { return ForceGuard(KeySet(thread_state.included), KeySet(thread_state.excluded)); }));
 }
 
 }  // namespace
@@ -254,10 +273,11 @@ void bind_thread_state(pb::module_& m) {
 bool bind_dispatch_keys(PyObject* module) {
   try {
     auto m = pb::reinterpret_borrow<pb::module_>(module);
-    for (const char* name : {"DispatchKeySet", "_ExcludeDispatchKeyGuard", "_IncludeDispatchKeyGuard", "_AutoDispatchBelowAutograd",
-                             "_AutoDispatchBelowADInplaceOrView", "_DisableTorchDispatch", "_DisablePythonDispatcher",
-                             "_EnablePythonDispatcher", "_EnablePreDispatch", "_PreserveDispatchKeyGuard", "_RestorePythonTLSSnapshot",
-                             "_SetExcludeDispatchKeyGuard", "ExcludeDispatchKeyGuard", "_ForceDispatchKeyGuard"})
+    for (const char* name :
+         {"DispatchKeySet", "_ExcludeDispatchKeyGuard", "_IncludeDispatchKeyGuard", "_AutoDispatchBelowAutograd",
+          "_AutoDispatchBelowADInplaceOrView", "_DisableTorchDispatch", "_DisablePythonDispatcher",
+          "_EnablePythonDispatcher", "_EnablePreDispatch", "_PreserveDispatchKeyGuard", "_RestorePythonTLSSnapshot",
+          "_SetExcludeDispatchKeyGuard", "ExcludeDispatchKeyGuard", "_ForceDispatchKeyGuard"})
       if (pb::hasattr(m, name)) pb::delattr(m, name);  // the table's inert class of that name
     pb::register_local_exception_translator([](std::exception_ptr p) {
       try {

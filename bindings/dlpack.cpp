@@ -35,11 +35,14 @@ ScalarType type_in(dlpack::DataType t) {
   TN_CHECK(t.lanes == 1, "ATen does not support lanes != 1");
   for (int i = 0; i < kNumScalarTypes; ++i) {
     const auto s = static_cast<ScalarType>(i);
-    if (!is_integral(s, true) && !is_complex(s) && !is_reduced_float(s) && s != ScalarType::Float && s != ScalarType::Double) continue;
+    if (!is_integral(s, true) && !is_complex(s) && !is_reduced_float(s) && s != ScalarType::Float &&
+        s != ScalarType::Double)
+      continue;
     const dlpack::DataType d = type_out(s);
     if (d.code == t.code && d.bits == t.bits) return s;
   }
-  fail(ErrorKind::Runtime, "Unsupported DLPack type: code ", static_cast<int>(t.code), ", bits ", static_cast<int>(t.bits));
+  fail(ErrorKind::Runtime, "Unsupported DLPack type: code ", static_cast<int>(t.code), ", bits ",
+       static_cast<int>(t.bits));
 }
 
 // The exported struct, what it points to, and the tensor that it keeps.
@@ -91,7 +94,9 @@ void drop_capsule(PyObject* capsule) {
 template <class M>
 PyObject* to_capsule(const char* function, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
-    static constexpr Formal kFormals[] = {{"data", Kind::Tensor}, {"dl_device", Kind::Any, true, true, true, "None"}, {"copy", Kind::Bool, true, true, true, "None"}};
+    static constexpr Formal kFormals[] = {{"data", Kind::Tensor},
+                                          {"dl_device", Kind::Any, true, true, true, "None"},
+                                          {"copy", Kind::Bool, true, true, true, "None"}};
     static constexpr Form kForms[] = {{kFormals}};
     const Actuals given = parse(function, kForms, args, kwargs);
     tn::Tensor t = tensor_of(given[0]);
@@ -108,7 +113,9 @@ PyObject* to_capsule(const char* function, PyObject* args, PyObject* kwargs) {
     return capsule;
   });
 }
-PyObject* to_dlpack(PyObject*, PyObject* args, PyObject* kwargs) { return to_capsule<dlpack::Managed>("_to_dlpack", args, kwargs); }
+PyObject* to_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
+  return to_capsule<dlpack::Managed>("_to_dlpack", args, kwargs);
+}
 PyObject* to_dlpack_versioned(PyObject*, PyObject* args, PyObject* kwargs) {
   return to_capsule<dlpack::ManagedVersioned>("_to_dlpack_versioned", args, kwargs);
 }
@@ -129,7 +136,8 @@ tn::Tensor import_tensor(M* m) {
     if (owned->deleter) owned->deleter(owned);
   };
   char* data = static_cast<char*>(d.data) + (d.data ? d.byte_offset : 0);
-  return tensor_over(Storage::borrow(data, storage_bytes(sizes, strides, 0, item_size(dtype)), release, m), dtype, sizes, strides);
+  return tensor_over(Storage::borrow(data, storage_bytes(sizes, strides, 0, item_size(dtype)), release, m), dtype,
+                     sizes, strides);
 }
 template <class M>
 tn::Tensor take_capsule(PyObject* capsule) {
@@ -143,10 +151,12 @@ tn::Tensor take_capsule(PyObject* capsule) {
 }
 PyObject* from_dlpack(PyObject*, PyObject* capsule) {
   return guarded([&] {
-    if (PyCapsule_IsValid(capsule, kCapsule<dlpack::ManagedVersioned>)) return wrap(take_capsule<dlpack::ManagedVersioned>(capsule));
+    if (PyCapsule_IsValid(capsule, kCapsule<dlpack::ManagedVersioned>))
+      return wrap(take_capsule<dlpack::ManagedVersioned>(capsule));
     if (PyCapsule_IsValid(capsule, kCapsule<dlpack::Managed>)) return wrap(take_capsule<dlpack::Managed>(capsule));
     fail(ErrorKind::Runtime,
-         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already "
+         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
+         "have already "
          "constructed a tensor from it once.");
   });
 }
@@ -159,7 +169,8 @@ PyObject* device_to_dlpack(PyObject*, PyObject* o) {
   });
 }
 
-// ---- the exchange table -----------------------------------------------------------------------------------------------------
+// ---- the exchange table
+// -----------------------------------------------------------------------------------------------------
 int api_from_object(void* object, dlpack::ManagedVersioned** out) {
   return guarded([&] {
     auto* o = static_cast<PyObject*>(object);
@@ -184,10 +195,12 @@ int api_view_object(void* object, dlpack::Tensor* out) {
     return 0;
   });
 }
-int api_allocate(dlpack::Tensor* prototype, dlpack::ManagedVersioned** out, void* context, void (*set_error)(void*, const char*, const char*)) {
+int api_allocate(dlpack::Tensor* prototype, dlpack::ManagedVersioned** out, void* context,
+                 void (*set_error)(void*, const char*, const char*)) {
   try {
     TN_CHECK(prototype->device.type == dlpack::kCpu, "Unsupported device_type: ", prototype->device.type);
-    const tn::Tensor t = empty(IntView(prototype->shape, static_cast<size_t>(prototype->ndim)), type_in(prototype->dtype));
+    const tn::Tensor t =
+        empty(IntView(prototype->shape, static_cast<size_t>(prototype->ndim)), type_in(prototype->dtype));
     *out = export_tensor<dlpack::ManagedVersioned>(t, false);
     return 0;
   } catch (const std::exception& e) {
@@ -199,12 +212,17 @@ int api_current_stream(int32_t, int32_t, void** out) {
   *out = nullptr;
   return 0;
 }
-constinit dlpack::ExchangeApi exchange_api = {{1, 3}, nullptr, api_allocate, api_from_object, api_to_object, api_view_object, api_current_stream};
-PyObject* get_exchange_api(PyObject*, PyObject*) { return PyCapsule_New(&exchange_api, "dlpack_exchange_api", nullptr); }
+constinit dlpack::ExchangeApi exchange_api = {{1, 3},        nullptr,         api_allocate,      api_from_object,
+                                              api_to_object, api_view_object, api_current_stream};
+PyObject* get_exchange_api(PyObject*, PyObject*) {
+  return PyCapsule_New(&exchange_api, "dlpack_exchange_api", nullptr);
+}
 
 PyMethodDef functions[] = {
-    {"_to_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(to_dlpack)), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"_to_dlpack_versioned", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(to_dlpack_versioned)), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_to_dlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(to_dlpack)), METH_VARARGS | METH_KEYWORDS,
+     nullptr},
+    {"_to_dlpack_versioned", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(to_dlpack_versioned)),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_from_dlpack", from_dlpack, METH_O, nullptr},
     {"_torchDeviceToDLDevice", device_to_dlpack, METH_O, nullptr},
     {"_dlpack_exchange_api", get_exchange_api, METH_NOARGS, nullptr},

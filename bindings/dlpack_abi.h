@@ -52,7 +52,8 @@ struct ManagedVersioned {
 struct ExchangeApi {
   Version version;
   ExchangeApi* previous;
-  int (*allocate)(Tensor* prototype, ManagedVersioned** out, void* error_context, void (*set_error)(void*, const char* kind, const char* message));
+  int (*allocate)(Tensor* prototype, ManagedVersioned** out, void* error_context,
+                  void (*set_error)(void*, const char* kind, const char* message));
   int (*from_object)(void* object, ManagedVersioned** out);
   int (*to_object)(ManagedVersioned* tensor, void** out);
   int (*view_object)(void* object, Tensor* out);

@@ -14,16 +14,18 @@ struct DTypeNames {
   const char* alias;
 };
 constexpr DTypeNames kNames[kNumScalarTypes] = {
-    {"u8", nullptr},        {"i8", nullptr},        {"i16", "short"},      {"i32", "int"},        {"i64", "long"},
-    {"f16", "half"},        {"f32", "float"},       {"f64", "double"},     {"c32", "chalf"},      {"c64", "cfloat"},
-    {"c128", "cdouble"},    {"b8", nullptr},        {"qint8", nullptr},    {"quint8", nullptr},   {"qint32", nullptr},
-    {"bf16", nullptr},      {"quint4x2", nullptr},  {"quint2x4", nullptr}, {"b1x8", nullptr},     {"b2x4", nullptr},
-    {"b4x2", nullptr},      {"b8x1", nullptr},      {"b16x1", nullptr},    {"f8e5m2", nullptr},   {"f8e4m3fn", nullptr},
-    {"f8e5m2fnuz", nullptr}, {"f8e4m3fnuz", nullptr}, {"u16", nullptr},    {"u32", nullptr},      {"u64", nullptr},
-    {"uint1", "bit"},       {"uint2", nullptr},     {"uint3", nullptr},    {"uint4", nullptr},    {"uint5", nullptr},
-    {"uint6", nullptr},     {"uint7", nullptr},     {"int1", nullptr},     {"int2", nullptr},     {"int3", nullptr},
-    {"int4", nullptr},      {"int5", nullptr},      {"int6", nullptr},     {"int7", nullptr},     {"f8e8m0fnu", nullptr},
-    {"f4e2m1fnx2", nullptr},
+    {"u8", nullptr},        {"i8", nullptr},         {"i16", "short"},        {"i32", "int"},
+    {"i64", "long"},        {"f16", "half"},         {"f32", "float"},        {"f64", "double"},
+    {"c32", "chalf"},       {"c64", "cfloat"},       {"c128", "cdouble"},     {"b8", nullptr},
+    {"qint8", nullptr},     {"quint8", nullptr},     {"qint32", nullptr},     {"bf16", nullptr},
+    {"quint4x2", nullptr},  {"quint2x4", nullptr},   {"b1x8", nullptr},       {"b2x4", nullptr},
+    {"b4x2", nullptr},      {"b8x1", nullptr},       {"b16x1", nullptr},      {"f8e5m2", nullptr},
+    {"f8e4m3fn", nullptr},  {"f8e5m2fnuz", nullptr}, {"f8e4m3fnuz", nullptr}, {"u16", nullptr},
+    {"u32", nullptr},       {"u64", nullptr},        {"uint1", "bit"},        {"uint2", nullptr},
+    {"uint3", nullptr},     {"uint4", nullptr},      {"uint5", nullptr},      {"uint6", nullptr},
+    {"uint7", nullptr},     {"int1", nullptr},       {"int2", nullptr},       {"int3", nullptr},
+    {"int4", nullptr},      {"int5", nullptr},       {"int6", nullptr},       {"int7", nullptr},
+    {"f8e8m0fnu", nullptr}, {"f4e2m1fnx2", nullptr},
 };
 
 DTypeObject objects[kNumScalarTypes];
@@ -93,11 +95,12 @@ PyObject* get_all_dtypes(PyObject*, PyObject*) {
 PyObject* set_default(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     ScalarType t;
-    TN_CHECK_AS(Type, is_dtype(o, &t), "invalid dtype object: only floating-point types are supported as the default type");
+    TN_CHECK_AS(Type, is_dtype(o, &t),
+                "invalid dtype object: only floating-point types are supported as the default type");
     TN_CHECK_AS(Type, is_floating(t), "only floating-point types are supported as the default type");
     // Upstream looks for a storage class of the dtype, and float8 has none.
-    TN_CHECK_AS(Type, t == ScalarType::Float || t == ScalarType::Double || is_reduced_float(t), "couldn't find storage object ",
-                scalar_type_name(t), "Storage");
+    TN_CHECK_AS(Type, t == ScalarType::Float || t == ScalarType::Double || is_reduced_float(t),
+                "couldn't find storage object ", scalar_type_name(t), "Storage");
     set_default_dtype(t);
     Py_RETURN_NONE;
   });
@@ -132,12 +135,15 @@ bool bind_dtypes(PyObject* module) {
   dtype_type.tp_repr = repr;
   dtype_type.tp_methods = methods;
   dtype_type.tp_getset = properties;
-  if (!ready_type(dtype_type, "torch.dtype", sizeof(DTypeObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION)) return false;
+  if (!ready_type(dtype_type, "torch.dtype", sizeof(DTypeObject),
+                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION))
+    return false;
   for (int i = 0; i < kNumScalarTypes; ++i) {
     PyObject_Init(reinterpret_cast<PyObject*>(&objects[i]), &dtype_type);
     objects[i].type = static_cast<ScalarType>(i);
   }
-  return add_to_module(module, "dtype", reinterpret_cast<PyObject*>(&dtype_type)) && PyModule_AddFunctions(module, functions) == 0;
+  return add_to_module(module, "dtype", reinterpret_cast<PyObject*>(&dtype_type)) &&
+         PyModule_AddFunctions(module, functions) == 0;
 }
 
 }  // namespace tn::py

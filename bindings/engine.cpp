@@ -26,7 +26,8 @@ void add_root(PyObject* tensor, PyObject* grad, Py_ssize_t i, engine::Request& r
   if (is_tensor(tensor)) {
     const Tensor& t = tensor_of(tensor);
     edge = gradient_edge(t);
-    if (!edge.node) fail(ErrorKind::Runtime, "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    if (!edge.node)
+      fail(ErrorKind::Runtime, "element ", i, " of tensors does not require grad and does not have a grad_fn");
   } else if (!edge_argument(tensor, &edge)) {
     raise(PyExc_TypeError, "element %zd of tensors argument is not a Tensor", i);
   }
@@ -34,7 +35,8 @@ void add_root(PyObject* tensor, PyObject* grad, Py_ssize_t i, engine::Request& r
     request.grads.push_back(tensor_of(grad));
   } else if (grad == Py_None) {
     if (is_tensor(tensor) && tensor_of(tensor).requires_grad())
-      fail(ErrorKind::Runtime, "element ", i, " of gradients tuple is None, but the corresponding Tensor requires grad");
+      fail(ErrorKind::Runtime, "element ", i,
+           " of gradients tuple is None, but the corresponding Tensor requires grad");
     request.grads.emplace_back();
   } else {
     raise(PyExc_TypeError, "element %zd of gradients tuple is not a Tensor or None", i);
@@ -44,16 +46,20 @@ void add_root(PyObject* tensor, PyObject* grad, Py_ssize_t i, engine::Request& r
 
 PyObject* run_backward(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    static const char* names[] = {"tensors", "grad_tensors", "keep_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad", nullptr};
+    static const char* names[] = {"tensors", "grad_tensors",      "keep_graph",      "create_graph",
+                                  "inputs",  "allow_unreachable", "accumulate_grad", nullptr};
     PyObject *tensors, *grads, *inputs = nullptr;
     int keep = 0, create = 0, allow_unreachable = 0, accumulate = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOpp|Opp", const_cast<char**>(names), &tensors, &grads, &keep, &create, &inputs,
-                                     &allow_unreachable, &accumulate))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOpp|Opp", const_cast<char**>(names), &tensors, &grads, &keep,
+                                     &create, &inputs, &allow_unreachable, &accumulate))
       return nullptr;
-    if (!PyTuple_Check(tensors)) raise(PyExc_TypeError, "tensors argument is expected to be a tuple, but got %s", Py_TYPE(tensors)->tp_name);
-    if (!PyTuple_Check(grads)) raise(PyExc_TypeError, "grad_tensors argument is expected to be a tuple, but got %s", Py_TYPE(grads)->tp_name);
+    if (!PyTuple_Check(tensors))
+      raise(PyExc_TypeError, "tensors argument is expected to be a tuple, but got %s", Py_TYPE(tensors)->tp_name);
+    if (!PyTuple_Check(grads))
+      raise(PyExc_TypeError, "grad_tensors argument is expected to be a tuple, but got %s", Py_TYPE(grads)->tp_name);
     const Py_ssize_t n = PyTuple_GET_SIZE(tensors);
-    if (n != PyTuple_GET_SIZE(grads)) fail(ErrorKind::Runtime, "got ", n, " tensors and ", PyTuple_GET_SIZE(grads), " gradients");
+    if (n != PyTuple_GET_SIZE(grads))
+      fail(ErrorKind::Runtime, "got ", n, " tensors and ", PyTuple_GET_SIZE(grads), " gradients");
     engine::Request request;
     request.keep_graph = keep != 0;
     request.create_graph = create != 0;
@@ -61,7 +67,8 @@ PyObject* run_backward(PyObject*, PyObject* args, PyObject* kwargs) {
     for (Py_ssize_t i = 0; i < n; ++i) add_root(PyTuple_GET_ITEM(tensors, i), PyTuple_GET_ITEM(grads, i), i, request);
     const bool some = inputs && inputs != Py_None && !(PyTuple_Check(inputs) && PyTuple_GET_SIZE(inputs) == 0);
     if (some) {
-      if (!PyTuple_Check(inputs)) raise(PyExc_TypeError, "inputs argument is expected to be a tuple, but got %s", Py_TYPE(inputs)->tp_name);
+      if (!PyTuple_Check(inputs))
+        raise(PyExc_TypeError, "inputs argument is expected to be a tuple, but got %s", Py_TYPE(inputs)->tp_name);
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i) {
         PyObject* const item = PyTuple_GET_ITEM(inputs, i);
         Edge edge;
@@ -86,7 +93,8 @@ PyObject* run_backward(PyObject*, PyObject* args, PyObject* kwargs) {
     if (!some || accumulate) Py_RETURN_NONE;
     for (const Tensor& t : results)
       TN_CHECK(allow_unreachable || t.defined(),
-               "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired "
+               "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+               "this is the desired "
                "behavior.");
     return grads_tuple(results);
   });
@@ -110,7 +118,8 @@ PyObject* queue_callback(PyObject*, PyObject* callback) {
 PyObject* is_checkpoint_valid(PyObject*, PyObject*) { return new_bool(engine::accumulates()); }
 
 PyMethodDef engine_methods[] = {
-    {"run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_backward)), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_backward)),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
     {"queue_callback", queue_callback, METH_O, nullptr},
     {"is_checkpoint_valid", is_checkpoint_valid, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

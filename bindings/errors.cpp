@@ -48,10 +48,12 @@ bool bind_errors(PyObject* module) {
     *slot = PyErr_NewExceptionWithDoc(full, doc, base, nullptr);
     return *slot && PyModule_AddObjectRef(module, name, *slot) == 0;
   };
-  return add(&linalg_error, "torch._C._LinAlgError", "_LinAlgError", "Error raised by a linear algebra routine.", PyExc_RuntimeError) &&
-         add(&out_of_memory_error, "torch.OutOfMemoryError", "OutOfMemoryError", "Exception raised when a device is out of memory",
+  return add(&linalg_error, "torch._C._LinAlgError", "_LinAlgError", "Error raised by a linear algebra routine.",
              PyExc_RuntimeError) &&
-         add(&refusal_error, "torch._C._Refusal", "_Refusal", "What this build does not serve.", PyExc_NotImplementedError);
+         add(&out_of_memory_error, "torch.OutOfMemoryError", "OutOfMemoryError",
+             "Exception raised when a device is out of memory", PyExc_RuntimeError) &&
+         add(&refusal_error, "torch._C._Refusal", "_Refusal", "What this build does not serve.",
+             PyExc_NotImplementedError);
 }
 
 }  // namespace tn::py

@@ -30,7 +30,8 @@ const FloatLimits* limits_of(ScalarType t) {
   static constexpr FloatLimits kHalf{0x1p-10, -65504.0, 65504.0, 0x1p-14, 3};
   static constexpr FloatLimits kBFloat16{0x1p-7, -0x1.fep127, 0x1.fep127, 0x1p-126, 2};
   static constexpr FloatLimits kFloat{0x1p-23, -0x1.fffffep127, 0x1.fffffep127, 0x1p-126, 6};
-  static constexpr FloatLimits kDouble{0x1p-52, -std::numeric_limits<double>::max(), std::numeric_limits<double>::max(), 0x1p-1022, 15};
+  static constexpr FloatLimits kDouble{0x1p-52, -std::numeric_limits<double>::max(), std::numeric_limits<double>::max(),
+                                       0x1p-1022, 15};
   static constexpr FloatLimits kE5m2{0.25, -57344.0, 57344.0, 0x1p-14, 0};
   static constexpr FloatLimits kE4m3fn{0.125, -448.0, 448.0, 0x1p-6, 0};
   static constexpr FloatLimits kE5m2fnuz{0.125, -57344.0, 57344.0, 0x1p-15, 0};
@@ -70,7 +71,8 @@ PyObject* create_finfo(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     const Actuals given = parse("finfo", kForms, args, kwargs);
     const ScalarType t = given.form == 0 ? *given.dtype(0) : default_dtype();
     if (!is_floating(t) && !is_complex(t))
-      raise(PyExc_TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle '%s'", type->tp_name);
+      raise(PyExc_TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle '%s'",
+            type->tp_name);
     return allocate(type, real_of(t));
   });
 }
@@ -80,7 +82,8 @@ PyObject* create_iinfo(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     const ScalarType t = *parse("iinfo", kForms, args, kwargs).dtype(0);
     if (t == ScalarType::Bool) raise(PyExc_TypeError, "torch.bool is not supported by torch.iinfo");
     if (!is_integral(t, false) && !is_quantized(t))
-      raise(PyExc_TypeError, "torch.iinfo() requires an integer input type. Use torch.finfo to handle '%s'", type->tp_name);
+      raise(PyExc_TypeError, "torch.iinfo() requires an integer input type. Use torch.finfo to handle '%s'",
+            type->tp_name);
     return allocate(type, t);
   });
 }
@@ -92,7 +95,7 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
 }
 
 PyObject* get_bits(PyObject* self, void*) { return PyLong_FromSize_t(item_size(type_of(self)) * 8); }
-template <double FloatLimits::*Field>
+template <double FloatLimits::* Field>
 PyObject* get_limit(PyObject* self, void* what) {
   return guarded([&] { return PyFloat_FromDouble(limits_for(self, static_cast<const char*>(what)).*Field); });
 }
@@ -136,16 +139,16 @@ struct Six {
 PyObject* repr_finfo(PyObject* self) {
   return guarded([&] {
     const FloatLimits& l = limits_for(self, "epsilon");
-    return text_object(str("finfo(resolution=", Six{resolution(l)}, ", min=", Six{l.lowest}, ", max=", Six{l.max}, ", eps=", Six{l.eps},
-                           ", smallest_normal=", Six{l.smallest_normal}, ", tiny=", Six{l.smallest_normal}, ", dtype=",
-                           dtype_name(type_of(self)), ")"));
+    return text_object(str("finfo(resolution=", Six{resolution(l)}, ", min=", Six{l.lowest}, ", max=", Six{l.max},
+                           ", eps=", Six{l.eps}, ", smallest_normal=", Six{l.smallest_normal},
+                           ", tiny=", Six{l.smallest_normal}, ", dtype=", dtype_name(type_of(self)), ")"));
   });
 }
 PyObject* repr_iinfo(PyObject* self) {
   return guarded([&] {
     const IntLimits l = int_limits(type_of(self));
-    return text_object(str("iinfo(min=", Six{static_cast<double>(l.min)}, ", max=", Six{static_cast<double>(l.max)}, ", dtype=",
-                           int_name(type_of(self)), ")"));
+    return text_object(str("iinfo(min=", Six{static_cast<double>(l.min)}, ", max=", Six{static_cast<double>(l.max)},
+                           ", dtype=", int_name(type_of(self)), ")"));
   });
 }
 
@@ -162,14 +165,13 @@ PyGetSetDef finfo_properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyGetSetDef iinfo_properties[] = {
-    {"bits", get_bits, nullptr, nullptr, nullptr},
-    {"max", get_int_max, nullptr, nullptr, nullptr},
-    {"min", get_int_min, nullptr, nullptr, nullptr},
-    {"dtype", get_int_dtype, nullptr, nullptr, nullptr},
+    {"bits", get_bits, nullptr, nullptr, nullptr},   {"max", get_int_max, nullptr, nullptr, nullptr},
+    {"min", get_int_min, nullptr, nullptr, nullptr}, {"dtype", get_int_dtype, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
-bool bind(PyObject* module, PyTypeObject& type, const char* dotted, newfunc create, reprfunc repr, PyGetSetDef* properties) {
+bool bind(PyObject* module, PyTypeObject& type, const char* dotted, newfunc create, reprfunc repr,
+          PyGetSetDef* properties) {
   type.tp_new = create;
   type.tp_repr = repr;
   type.tp_str = repr;

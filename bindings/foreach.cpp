@@ -29,8 +29,7 @@ bool fits(const Group& group, const Tensor& t) {
 
 PyRef as_list(PyObject* object, const char* what) {
   if (!PyList_Check(object) && !PyTuple_Check(object))
-    raise(PyExc_TypeError, "_group_tensors_by_device_and_dtype(): expected %s, got %s", what,
-          Py_TYPE(object)->tp_name);
+    raise(PyExc_TypeError, "_group_tensors_by_device_and_dtype(): expected %s, got %s", what, Py_TYPE(object)->tp_name);
   return PyRef::check(PySequence_Fast(object, ""));
 }
 
@@ -38,8 +37,7 @@ Group& group_of(std::vector<Group>& groups, const Tensor& t, Py_ssize_t num_list
   for (Group& g : groups)
     if (g.device == t.device() && g.dtype == t.dtype()) return g;
   Group g{t.device(), t.dtype(), PyRef::check(PyList_New(num_lists)), PyRef::check(PyList_New(0))};
-  for (Py_ssize_t k = 0; k < num_lists; ++k)
-    PyList_SET_ITEM(g.lists.get(), k, PyRef::check(PyList_New(0)).release());
+  for (Py_ssize_t k = 0; k < num_lists; ++k) PyList_SET_ITEM(g.lists.get(), k, PyRef::check(PyList_New(0)).release());
   groups.push_back(std::move(g));
   return groups.back();
 }
@@ -64,8 +62,8 @@ PyObject* group_tensors(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"tensorlistlist", "with_indices", nullptr};
     PyObject* nested;
     int with_indices = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:_group_tensors_by_device_and_dtype",
-                                     const_cast<char**>(names), &nested, &with_indices))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:_group_tensors_by_device_and_dtype", const_cast<char**>(names),
+                                     &nested, &with_indices))
       throw PythonError();
     const PyRef outer = as_list(nested, "a list of lists of tensors");
     const Py_ssize_t num_lists = PySequence_Fast_GET_SIZE(outer.get());
@@ -106,10 +104,10 @@ PyObject* group_tensors(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyMethodDef functions[] = {{"_group_tensors_by_device_and_dtype",
-                            reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(group_tensors)),
-                            METH_VARARGS | METH_KEYWORDS, nullptr},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"_group_tensors_by_device_and_dtype", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(group_tensors)),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

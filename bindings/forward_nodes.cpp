@@ -24,8 +24,7 @@ class DelayedErrorBackward final : public Node {
 };
 
 struct Identity {
-  PyObject_HEAD
-  PyObject* message;  // null: UndefinedGrad
+  PyObject_HEAD PyObject* message;  // null: UndefinedGrad
 };
 PyTypeObject undefined_grad_type, delayed_error_type;
 Identity* identity_of(PyObject* o) { return reinterpret_cast<Identity*>(o); }
@@ -61,7 +60,8 @@ PyObject* call(PyObject* self, PyObject* args, PyObject*) {
     else node = make_ref<UndefinedGradBackward>();
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* const item = PyTuple_GET_ITEM(args, i);
-      if (!is_tensor(item)) raise(PyExc_TypeError, "%s: expected Tensors, got %s", Py_TYPE(self)->tp_name, Py_TYPE(item)->tp_name);
+      if (!is_tensor(item))
+        raise(PyExc_TypeError, "%s: expected Tensors, got %s", Py_TYPE(self)->tp_name, Py_TYPE(item)->tp_name);
       const Tensor& t = tensor_of(item);
       // An error waits for every result, whether or not its input has a graph.
       if (t.requires_grad()) node->add_edge_of(t);
@@ -85,8 +85,11 @@ bool ready(PyTypeObject& type, const char* name, newfunc make, PyObject* functio
 
 bool bind_forward_nodes(PyObject* module) {
   const PyRef functions = PyRef::adopt(PyObject_GetAttrString(module, "_functions"));
-  return functions && ready(undefined_grad_type, "torch._C._functions.UndefinedGrad", new_undefined_grad, functions.get(), "UndefinedGrad") &&
-         ready(delayed_error_type, "torch._C._functions.DelayedError", new_delayed_error, functions.get(), "DelayedError");
+  return functions &&
+         ready(undefined_grad_type, "torch._C._functions.UndefinedGrad", new_undefined_grad, functions.get(),
+               "UndefinedGrad") &&
+         ready(delayed_error_type, "torch._C._functions.DelayedError", new_delayed_error, functions.get(),
+               "DelayedError");
 }
 
 }  // namespace tn::py

@@ -20,8 +20,7 @@ PyTypeObject function_type;
 
 // What a context keeps; also the layout of every Python subclass.
 struct Context {
-  PyObject_HEAD
-  PyObject* to_save;
+  PyObject_HEAD PyObject* to_save;
   PyObject* non_differentiable;
   PyObject* dirty_tensors;
   PyObject* saved_for_forward;
@@ -32,15 +31,16 @@ struct Context {
   std::vector<SavedVariable>* saved;
   std::vector<bool>* is_tensor;  // of forward's arguments
 };
-constexpr PyObject* Context::* kObjects[] = {&Context::to_save, &Context::non_differentiable, &Context::dirty_tensors, &Context::saved_for_forward,
-                                             &Context::needs_input_grad};
+constexpr PyObject* Context::* kObjects[] = {&Context::to_save, &Context::non_differentiable, &Context::dirty_tensors,
+                                             &Context::saved_for_forward, &Context::needs_input_grad};
 Context* context_of(PyObject* o) { return reinterpret_cast<Context*>(o); }
 
 }  // namespace
 
 class FunctionNode final : public Node {
  public:
-  explicit FunctionNode(PyObject* context) : Node(""), context_(Py_NewRef(context)), own_name_(Py_TYPE(context)->tp_name) {
+  explicit FunctionNode(PyObject* context)
+      : Node(""), context_(Py_NewRef(context)), own_name_(Py_TYPE(context)->tp_name) {
     name_ = own_name_.c_str();
     context_of(context)->node = this;
     pyobj = context;  // grad_fn is the context itself
@@ -73,7 +73,8 @@ GradList FunctionNode::apply(GradList&& grads) {
   for (size_t i = 0; i < grads.size(); ++i) {
     Tensor g = std::move(grads[i]);
     const InputMeta& m = inputs[i];
-    if (!g.defined() && c->materialize_grads && !m.is_undefined() && (differentiable[i] || c->materialize_non_diff_grads))
+    if (!g.defined() && c->materialize_grads && !m.is_undefined() &&
+        (differentiable[i] || c->materialize_non_diff_grads))
       g = at::zeros(m.shape.sizes(), m.dtype, Layout::Strided, m.device);
     PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(i), PyRef::check(wrap(std::move(g))).release());
   }
@@ -88,7 +89,8 @@ GradList FunctionNode::apply(GradList&& grads) {
   // More than there are inputs is fine when all that is too much is None.
   while (n > expected && PyTuple_GET_ITEM(answer.get(), n - 1) == Py_None) --n;
   if (n != expected)
-    fail(ErrorKind::Runtime, "function ", name(), " returned an incorrect number of gradients (expected ", expected, ", got ", n, ")");
+    fail(ErrorKind::Runtime, "function ", name(), " returned an incorrect number of gradients (expected ", expected,
+         ", got ", n, ")");
   GradList out;
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* const item = PyTuple_GET_ITEM(answer.get(), i);
@@ -141,14 +143,18 @@ void context_dealloc(PyObject* self) {
 }
 
 template <PyObject* Context::* kMember>
-PyObject* get_object(PyObject* self, void*) { return Py_NewRef(context_of(self)->*kMember ? context_of(self)->*kMember : Py_None); }
+PyObject* get_object(PyObject* self, void*) {
+  return Py_NewRef(context_of(self)->*kMember ? context_of(self)->*kMember : Py_None);
+}
 template <PyObject* Context::* kMember>
 int set_object(PyObject* self, PyObject* value, void*) {
   Py_XSETREF(context_of(self)->*kMember, value && value != Py_None ? Py_NewRef(value) : nullptr);
   return 0;
 }
 template <bool Context::* kMember>
-PyObject* get_flag(PyObject* self, void*) { return new_bool(context_of(self)->*kMember); }
+PyObject* get_flag(PyObject* self, void*) {
+  return new_bool(context_of(self)->*kMember);
+}
 template <bool Context::* kMember>
 int set_flag(PyObject* self, PyObject* value, void*) {
   if (!value || !PyBool_Check(value)) {
@@ -176,7 +182,9 @@ PyObject* refuse_property(PyObject*, void*) {
 }
 constexpr char kState[] = "_compiled_autograd_backward_state", kMetadata[] = "_input_metadata";
 PyObject* raw_saved_tensors(PyObject*, void*) {
-  return guarded([]() -> PyObject* { refuse("torch._C._FunctionBase", "_raw_saved_tensors", "packed tensors have no binding yet"); });
+  return guarded([]() -> PyObject* {
+    refuse("torch._C._FunctionBase", "_raw_saved_tensors", "packed tensors have no binding yet");
+  });
 }
 PyObject* is_pure_view(PyObject*, void*) { Py_RETURN_FALSE; }
 PyObject* compiled_symints(PyObject*, PyObject*) { return PyList_New(0); }
@@ -200,7 +208,9 @@ bool contains(PyObject* tuple, PyObject* item) {
   return false;
 }
 void expect_tuple(PyObject* value, const char* what) {
-  if (value && !PyTuple_Check(value)) raise(PyExc_TypeError, "autograd internal error: %s attribute is expected to be a tuple but is %s", what, Py_TYPE(value)->tp_name);
+  if (value && !PyTuple_Check(value))
+    raise(PyExc_TypeError, "autograd internal error: %s attribute is expected to be a tuple but is %s", what,
+          Py_TYPE(value)->tp_name);
 }
 
 // One of forward's results as apply() answers it.
@@ -213,7 +223,8 @@ PyRef finish_output(Context* c, const Ref<Node>& node, const Inputs& inputs, PyO
   }
   const Tensor t = tensor_of(result);
   const bool dirty = contains(c->dirty_tensors, result);
-  const bool wanted = executable && !contains(c->non_differentiable, result) && (t.is_floating_point() || t.is_complex());
+  const bool wanted =
+      executable && !contains(c->non_differentiable, result) && (t.is_floating_point() || t.is_complex());
   bool is_input = false;
   for (PyObject* input : inputs.tensors) is_input |= input == result;
   own.differentiable.push_back(wanted);
@@ -248,7 +259,9 @@ void save_tensors(Context* c, PyObject* outputs) {
       c->saved->emplace_back();
       continue;
     }
-    if (!is_tensor(item)) raise(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i, Py_TYPE(item)->tp_name);
+    if (!is_tensor(item))
+      raise(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i,
+            Py_TYPE(item)->tp_name);
     const Tensor& t = tensor_of(item);
     c->saved->emplace_back(t, contains(outputs, item) && t->autograd && grad_fn_of(t).get() == c->node);
   }
@@ -290,7 +303,8 @@ PyObject* apply(PyObject* cls, PyObject* args) {
       if (setup.get() == plain.get()) {
         PyRef with_context = PyRef::check(PyTuple_New(n + 1));
         PyTuple_SET_ITEM(with_context.get(), 0, Py_NewRef(self.get()));
-        for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(with_context.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+        for (Py_ssize_t i = 0; i < n; ++i)
+          PyTuple_SET_ITEM(with_context.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
         answer = PyRef::check(PyObject_CallObject(forward.get(), with_context.get()));
       } else {
         answer = PyRef::check(PyObject_CallObject(forward.get(), args));
@@ -303,7 +317,8 @@ PyObject* apply(PyObject* cls, PyObject* args) {
     const PyRef results = one ? PyRef::check(PyTuple_Pack(1, answer.get())) : answer;
     PyRef outputs = PyRef::check(PyTuple_New(PyTuple_GET_SIZE(results.get())));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results.get()); ++i)
-      PyTuple_SET_ITEM(outputs.get(), i, finish_output(c, node, inputs, PyTuple_GET_ITEM(results.get(), i), executable).release());
+      PyTuple_SET_ITEM(outputs.get(), i,
+                       finish_output(c, node, inputs, PyTuple_GET_ITEM(results.get(), i), executable).release());
     if (executable) save_tensors(c, outputs.get());
     else Py_CLEAR(c->to_save);
     Py_CLEAR(c->dirty_tensors);
@@ -333,13 +348,17 @@ PyGetSetDef properties[] = {
     {"metadata", node_metadata, nullptr, nullptr, nullptr},
     {"requires_grad", node_requires_grad, nullptr, nullptr, nullptr},
     {"to_save", get_object<&Context::to_save>, set_object<&Context::to_save>, nullptr, nullptr},
-    {"non_differentiable", get_object<&Context::non_differentiable>, set_object<&Context::non_differentiable>, nullptr, nullptr},
-    {"dirty_tensors", get_object<&Context::dirty_tensors>, set_object<&Context::dirty_tensors>, nullptr, nullptr},
-    {"saved_for_forward", get_object<&Context::saved_for_forward>, set_object<&Context::saved_for_forward>, nullptr, nullptr},
-    {"needs_input_grad", get_object<&Context::needs_input_grad>, set_object<&Context::needs_input_grad>, nullptr, nullptr},
-    {"materialize_grads", get_flag<&Context::materialize_grads>, set_flag<&Context::materialize_grads>, nullptr, nullptr},
-    {"_materialize_non_diff_grads", get_flag<&Context::materialize_non_diff_grads>, set_flag<&Context::materialize_non_diff_grads>, nullptr,
+    {"non_differentiable", get_object<&Context::non_differentiable>, set_object<&Context::non_differentiable>, nullptr,
      nullptr},
+    {"dirty_tensors", get_object<&Context::dirty_tensors>, set_object<&Context::dirty_tensors>, nullptr, nullptr},
+    {"saved_for_forward", get_object<&Context::saved_for_forward>, set_object<&Context::saved_for_forward>, nullptr,
+     nullptr},
+    {"needs_input_grad", get_object<&Context::needs_input_grad>, set_object<&Context::needs_input_grad>, nullptr,
+     nullptr},
+    {"materialize_grads", get_flag<&Context::materialize_grads>, set_flag<&Context::materialize_grads>, nullptr,
+     nullptr},
+    {"_materialize_non_diff_grads", get_flag<&Context::materialize_non_diff_grads>,
+     set_flag<&Context::materialize_non_diff_grads>, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace
@@ -351,7 +370,8 @@ bool bind_function(PyObject* module) {
   function_type.tp_dealloc = context_dealloc;
   function_type.tp_methods = methods;
   function_type.tp_getset = properties;
-  return ready_type(function_type, "torch._C._FunctionBase", sizeof(Context), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC) &&
+  return ready_type(function_type, "torch._C._FunctionBase", sizeof(Context),
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC) &&
          add_to_module(module, "_FunctionBase", function_type);
 }
 

@@ -13,6 +13,6 @@ PyObject* function_entry(PyObject* self, PyObject* const* args, Py_ssize_t nargs
 
 // A row of a PyMethodDef table. A macro since CPython wants one pointer type for every kind of entry, and a cast in a
 // function would turn the table into a run-time initialiser.
-#define TN_METHOD(f, flags) \
-  {f.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&function_entry<f>)), METH_FASTCALL | METH_KEYWORDS | (flags), \
-   nullptr}
+#define TN_METHOD(f, flags)                                                                 \
+  {f.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&function_entry<f>)), \
+   METH_FASTCALL | METH_KEYWORDS | (flags), nullptr}

@@ -38,7 +38,9 @@ constexpr const char* kRefused[] = {
 };
 
 PyObject* refuse_named(PyObject* name, PyObject*, PyObject*) {
-  return guarded([&]() -> PyObject* { refuse(std::string("torch.") + PyUnicode_AsUTF8(name), "call", "functionalization is not served yet"); });
+  return guarded([&]() -> PyObject* {
+    refuse(std::string("torch.") + PyUnicode_AsUTF8(name), "call", "functionalization is not served yet");
+  });
 }
 PyObject* answer_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 
@@ -53,7 +55,8 @@ bool add_functionalize_functions(PyObject* torch) {
   if (PyModule_AddFunctions(torch, answers) < 0) return false;
   static PyMethodDef definitions[std::size(kRefused)];
   for (size_t i = 0; i < std::size(kRefused); ++i) {
-    definitions[i] = {kRefused[i], reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(refuse_named)), METH_VARARGS | METH_KEYWORDS, nullptr};
+    definitions[i] = {kRefused[i], reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(refuse_named)),
+                      METH_VARARGS | METH_KEYWORDS, nullptr};
     const PyRef name = PyRef::adopt(PyUnicode_FromString(kRefused[i]));
     const PyRef function = PyRef::adopt(name ? PyCFunction_NewEx(&definitions[i], name.get(), nullptr) : nullptr);
     if (!function || PyModule_AddObjectRef(torch, kRefused[i], function.get()) < 0) return false;

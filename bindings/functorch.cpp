@@ -26,10 +26,13 @@ bool inplace_requires_grad_allowed = false;
 constinit thread_local size_t older_vmaps = 0;  // layers of torch._vmap_internals, inside of which graphs are built
 
 const Tensor& tensor_argument(const pb::handle& object, const char* name) {
-  if (!is_tensor(object.ptr())) throw pb::type_error(std::string(name) + ": expected a Tensor, got " + Py_TYPE(object.ptr())->tp_name);
+  if (!is_tensor(object.ptr()))
+    throw pb::type_error(std::string(name) + ": expected a Tensor, got " + Py_TYPE(object.ptr())->tp_name);
   return tensor_of(object.ptr());
 }
-pb::object tensor_object(Tensor t) { return pb::reinterpret_steal<pb::object>(PyRef::check(wrap(std::move(t))).release()); }
+pb::object tensor_object(Tensor t) {
+  return pb::reinterpret_steal<pb::object>(PyRef::check(wrap(std::move(t))).release());
+}
 
 pb::object member(const char* name, long value) {
   PyObject* const found = enum_member(find_enum(name), value);
@@ -79,7 +82,8 @@ void bind_classes(pb::module_& m) {
   pb::class_<Interpreter> interpreter(m, "CInterpreter", pb::module_local());
   def_common(interpreter);
   const auto refuse_text = [](const pb::args&) -> pb::object {
-    refuse("torch._C._functorch.CInterpreter", "its state as text", "only torch.compile needs it, which is not part of torchnative");
+    refuse("torch._C._functorch.CInterpreter", "its state as text",
+           "only torch.compile needs it, which is not part of torchnative");
   };
   interpreter.def("serialize", refuse_text);
   interpreter.def_static("deserialize", refuse_text);
@@ -91,7 +95,9 @@ void bind_classes(pb::module_& m) {
   jvp.def("prevFwdGradMode", [](const Typed<3>& i) { return i.layer.previous_fw_grad_mode; });
   auto vmap = typed<1>(m, "CVmapInterpreterPtr");
   vmap.def("batchSize", [](const Typed<1>& i) { return i.layer.batch_size; });
-  vmap.def("randomness", [](const Typed<1>& i) { return member("_functorch.RandomnessType", static_cast<long>(i.layer.randomness)); });
+  vmap.def("randomness", [](const Typed<1>& i) {
+    return member("_functorch.RandomnessType", static_cast<long>(i.layer.randomness));
+  });
   auto functionalize = typed<4>(m, "CFunctionalizeInterpreterPtr");
   functionalize.def("functionalizeAddBackViews", [](const Typed<4>&) { return false; });
 }
@@ -157,9 +163,11 @@ void bind_wrappers(pb::module_& m) {
     const Tensor& t = tensor_argument(object, "_add_batch_dim");
     return tensor_object(func::wrap_batched(t, wrap_dim(dim, t.dim()), level));
   });
-  m.def("_remove_batch_dim", [](const pb::object& object, int64_t level, const pb::object& batch_size, int64_t out_dim) {
-    return tensor_object(vmap::remove_batch_dim(tensor_argument(object, "_remove_batch_dim"), level, pb::cast<int64_t>(batch_size), out_dim));
-  });
+  m.def("_remove_batch_dim",
+        [](const pb::object& object, int64_t level, const pb::object& batch_size, int64_t out_dim) {
+          return tensor_object(vmap::remove_batch_dim(tensor_argument(object, "_remove_batch_dim"), level,
+                                                      pb::cast<int64_t>(batch_size), out_dim));
+        });
   m.def("_unwrap_batched", [](const pb::object& object, int64_t level) -> pb::tuple {
     const func::Wrapper* const w = func::wrapper_at(tensor_argument(object, "_unwrap_batched"), level);
     if (!w || !w->batched()) return pb::make_tuple(object, pb::none());
@@ -184,8 +192,10 @@ void bind_wrappers(pb::module_& m) {
     return w && !w->batched();
   });
   m.def("is_functionaltensor", [](const pb::object&) { return false; });
-  m.def("is_functorch_wrapped_tensor", [](const pb::object& object) { return wrapper_of(object, "is_functorch_wrapped_tensor") != nullptr; });
-  m.def("is_dead_tensor_wrapper", [](const pb::object& object) { return func::is_dead(tensor_argument(object, "is_dead_tensor_wrapper")); });
+  m.def("is_functorch_wrapped_tensor",
+        [](const pb::object& object) { return wrapper_of(object, "is_functorch_wrapped_tensor") != nullptr; });
+  m.def("is_dead_tensor_wrapper",
+        [](const pb::object& object) { return func::is_dead(tensor_argument(object, "is_dead_tensor_wrapper")); });
   m.def("maybe_get_level", [](const pb::object& object) {
     const func::Wrapper* const w = wrapper_of(object, "maybe_get_level");
     return w ? w->level : -1;
@@ -225,8 +235,10 @@ void bind_switches(pb::module_& m) {
 void check_requires_grad_allowed() {
   if (!func::active() || inplace_requires_grad_allowed || func::layers().size() == older_vmaps) return;
   fail(ErrorKind::Runtime,
-       "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function being "
-       "transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, "
+       "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside "
+       "of a function being "
+       "transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms "
+       "(e.g. grad, vjp, jacrev, "
        "jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead.");
 }
 
@@ -234,8 +246,8 @@ bool bind_functorch(PyObject* module) {
   try {
     auto core = pb::reinterpret_borrow<pb::module_>(module);
     auto m = pb::reinterpret_borrow<pb::module_>(core.attr("_functorch"));
-    for (const char* name : {"DynamicLayer", "CInterpreter", "CGradInterpreterPtr", "CJvpInterpreterPtr", "CVmapInterpreterPtr",
-                             "CFunctionalizeInterpreterPtr"})
+    for (const char* name : {"DynamicLayer", "CInterpreter", "CGradInterpreterPtr", "CJvpInterpreterPtr",
+                             "CVmapInterpreterPtr", "CFunctionalizeInterpreterPtr"})
       if (pb::hasattr(m, name)) pb::delattr(m, name);  // the table's inert class of that name
     bind_classes(m);
     bind_nesting(m);

@@ -83,7 +83,8 @@ PyObject* no_offset(PyObject*, PyObject*) {
 
 // Any 64-bit pattern: negative seeds count from 2^64.
 uint64_t seed_argument(PyObject* seed) {
-  if (!PyLong_Check(seed) || PyBool_Check(seed)) raise(PyExc_RuntimeError, "manual_seed expected a long, but got %s", type_name(seed));
+  if (!PyLong_Check(seed) || PyBool_Check(seed))
+    raise(PyExc_RuntimeError, "manual_seed expected a long, but got %s", type_name(seed));
   const unsigned long long positive = PyLong_AsUnsignedLongLong(seed);
   if (!PyErr_Occurred()) return positive;
   PyErr_Clear();
@@ -118,7 +119,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
 }
 PyObject* set_pickled(PyObject* self, PyObject* state) {
   return guarded([&]() -> PyObject* {
-    if (!PyTuple_Check(state) || PyTuple_GET_SIZE(state) != 3) raise(PyExc_TypeError, "Generator state: expected a tuple of 3, got %s", type_name(state));
+    if (!PyTuple_Check(state) || PyTuple_GET_SIZE(state) != 3)
+      raise(PyExc_TypeError, "Generator state: expected a tuple of 3, got %s", type_name(state));
     PyRef::check(manual_seed(self, PyTuple_GET_ITEM(state, 0)));
     PyRef::check(set_state(self, PyTuple_GET_ITEM(state, 2)));
     Py_RETURN_NONE;
@@ -159,7 +161,8 @@ PyObject* set_metaclass(PyObject*, PyObject* metaclass) {
   PyType_Modified(&generator_type);
   Py_RETURN_NONE;
 }
-PyMethodDef functions[] = {{"_set_generator_metaclass", set_metaclass, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_set_generator_metaclass", set_metaclass, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -173,7 +176,9 @@ bool bind_generators(PyObject* module) {
   generator_type.tp_dealloc = dealloc;
   generator_type.tp_methods = methods;
   generator_type.tp_getset = properties;
-  if (!ready_type(generator_type, "torch._C.Generator", sizeof(GeneratorObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE)) return false;
+  if (!ready_type(generator_type, "torch._C.Generator", sizeof(GeneratorObject),
+                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE))
+    return false;
   PyRef all = PyRef::adopt(generator_object(&default_cpu_generator()));
   return all && add_to_module(module, "Generator", generator_type) && PyModule_AddFunctions(module, functions) == 0 &&
          add_to_module(module, "default_generator", all.get());

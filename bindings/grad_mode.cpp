@@ -23,7 +23,8 @@ constexpr KeySet kAutograd = KeySet(DispatchKey::AutogradFunctionality) | KeySet
 // Functions here take one bool; a mode is told of those that upstream routes through its parser.
 bool to_flag(PyObject* value, const char* name, bool* out) {
   if (!PyBool_Check(value)) {
-    PyErr_Format(PyExc_TypeError, "%s(): argument 'enabled' (position 1) must be bool, not %s", name, Py_TYPE(value)->tp_name);
+    PyErr_Format(PyExc_TypeError, "%s(): argument 'enabled' (position 1) must be bool, not %s", name,
+                 Py_TYPE(value)->tp_name);
     return false;
   }
   *out = value == Py_True;
@@ -37,7 +38,8 @@ PyObject* set_grad_enabled(PyObject*, PyObject* value) {
     if (torch_function_mode_active()) {
       const PyRef core = PyRef::check(PyImport_ImportModule("torch._C"));
       const PyRef func = PyRef::check(PyObject_GetAttrString(core.get(), "_set_grad_enabled"));
-      return call_torch_function(Overloaded(), func.get(), nullptr, &value, 1, nullptr, "torch._C", "_set_grad_enabled");
+      return call_torch_function(Overloaded(), func.get(), nullptr, &value, 1, nullptr, "torch._C",
+                                 "_set_grad_enabled");
     }
     bool on;
     if (!to_flag(value, "set_grad_enabled", &on)) return nullptr;
@@ -47,7 +49,9 @@ PyObject* set_grad_enabled(PyObject*, PyObject* value) {
 }
 
 template <bool ThreadState::* kField>
-PyObject* get_flag(PyObject*, PyObject*) { return new_bool(thread_state.*kField); }
+PyObject* get_flag(PyObject*, PyObject*) {
+  return new_bool(thread_state.*kField);
+}
 template <bool ThreadState::* kField>
 PyObject* set_flag(PyObject*, PyObject* value) {
   bool on;
@@ -74,22 +78,19 @@ PyObject* set_anomaly(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* is_anomaly(PyObject*, PyObject*) { return new_bool(engine::anomaly.enabled); }
 PyObject* is_anomaly_nan(PyObject*, PyObject*) { return new_bool(engine::anomaly.check_nan); }
 
-// ---- autocast -----------------------------------------------------------------------------------------------------------
-// In the order of AutocastState's dtypes.
+// ---- autocast
+// ----------------------------------------------------------------------------------------------------------- In the
+// order of AutocastState's dtypes.
 struct AutocastDevice {
   const char* name;
   DispatchKey key;
 };
-constexpr AutocastDevice kDevices[] = {{"cpu", DispatchKey::AutocastCPU},
-                                       {"cuda", DispatchKey::AutocastCUDA},
-                                       {"mtia", DispatchKey::AutocastMTIA},
-                                       {"maia", DispatchKey::AutocastMAIA},
-                                       {"xpu", DispatchKey::AutocastXPU},
-                                       {"ipu", DispatchKey::AutocastIPU},
-                                       {"hpu", DispatchKey::AutocastHPU},
-                                       {"xla", DispatchKey::AutocastXLA},
-                                       {"mps", DispatchKey::AutocastMPS},
-                                       {"privateuseone", DispatchKey::AutocastPrivateUse1}};
+constexpr AutocastDevice kDevices[] = {
+    {"cpu", DispatchKey::AutocastCPU},   {"cuda", DispatchKey::AutocastCUDA},
+    {"mtia", DispatchKey::AutocastMTIA}, {"maia", DispatchKey::AutocastMAIA},
+    {"xpu", DispatchKey::AutocastXPU},   {"ipu", DispatchKey::AutocastIPU},
+    {"hpu", DispatchKey::AutocastHPU},   {"xla", DispatchKey::AutocastXLA},
+    {"mps", DispatchKey::AutocastMPS},   {"privateuseone", DispatchKey::AutocastPrivateUse1}};
 constexpr int kNumDevices = static_cast<int>(std::size(kDevices));
 static_assert(kNumDevices == kAutocastDevices);
 constexpr int kCpu = kAutocastCpu, kCuda = 1, kXla = 7, kIpu = 5;
@@ -107,14 +108,16 @@ int device_index(PyObject* text) {
   }
   for (int i = 0; i < kNumDevices; ++i)
     if (PyUnicode_CompareWithASCIIString(text, kDevices[i].name) == 0) return i;
-  PyErr_Format(PyExc_RuntimeError, "unknown device type for autocast in get_autocast_dispatch_key_from_device_type: %U", text);
+  PyErr_Format(PyExc_RuntimeError, "unknown device type for autocast in get_autocast_dispatch_key_from_device_type: %U",
+               text);
   return -1;
 }
 
 PyObject* is_autocast_enabled(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"device_type", nullptr};
   PyObject* device = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_autocast_enabled", const_cast<char**>(names), &device)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:is_autocast_enabled", const_cast<char**>(names), &device))
+    return nullptr;
   const int i = device ? device_index(device) : kCuda;  // without an argument, the deprecated form: it means CUDA
   return i < 0 ? nullptr : new_bool(autocast_enabled(i));
 }
@@ -123,8 +126,10 @@ PyObject* set_autocast_enabled(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* old_names[] = {"enabled", nullptr};
   PyObject *device = nullptr, *enabled;
   const bool old = PyTuple_GET_SIZE(args) + (kwargs ? PyDict_GET_SIZE(kwargs) : 0) == 1;
-  if (old ? !PyArg_ParseTupleAndKeywords(args, kwargs, "O:set_autocast_enabled", const_cast<char**>(old_names), &enabled)
-          : !PyArg_ParseTupleAndKeywords(args, kwargs, "OO:set_autocast_enabled", const_cast<char**>(names), &device, &enabled))
+  if (old ? !PyArg_ParseTupleAndKeywords(args, kwargs, "O:set_autocast_enabled", const_cast<char**>(old_names),
+                                         &enabled)
+          : !PyArg_ParseTupleAndKeywords(args, kwargs, "OO:set_autocast_enabled", const_cast<char**>(names), &device,
+                                         &enabled))
     return nullptr;
   const int i = device ? device_index(device) : kCuda;
   bool on;
@@ -135,7 +140,8 @@ PyObject* set_autocast_enabled(PyObject*, PyObject* args, PyObject* kwargs) {
 PyObject* get_autocast_dtype(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"device_type", nullptr};
   PyObject* device;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:get_autocast_dtype", const_cast<char**>(names), &device)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:get_autocast_dtype", const_cast<char**>(names), &device))
+    return nullptr;
   const int i = device_index(device);
   return i < 0 ? nullptr : Py_XNewRef(dtype_object(autocast_state.dtypes[i]));
 }
@@ -150,12 +156,15 @@ bool store_dtype(int i, PyObject* dtype) {
 PyObject* set_autocast_dtype(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"device_type", "dtype", nullptr};
   PyObject *device, *dtype;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:set_autocast_dtype", const_cast<char**>(names), &device, &dtype)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:set_autocast_dtype", const_cast<char**>(names), &device, &dtype))
+    return nullptr;
   if (!store_dtype(device_index(device), dtype)) return nullptr;
   Py_RETURN_NONE;
 }
 template <int kDevice>
-PyObject* device_enabled(PyObject*, PyObject*) { return new_bool(autocast_enabled(kDevice)); }
+PyObject* device_enabled(PyObject*, PyObject*) {
+  return new_bool(autocast_enabled(kDevice));
+}
 template <int kDevice>
 PyObject* set_device_enabled(PyObject*, PyObject* value) {
   bool on;
@@ -164,7 +173,9 @@ PyObject* set_device_enabled(PyObject*, PyObject* value) {
   Py_RETURN_NONE;
 }
 template <int kDevice>
-PyObject* device_dtype(PyObject*, PyObject*) { return Py_XNewRef(dtype_object(autocast_state.dtypes[kDevice])); }
+PyObject* device_dtype(PyObject*, PyObject*) {
+  return Py_XNewRef(dtype_object(autocast_state.dtypes[kDevice]));
+}
 template <int kDevice>
 PyObject* set_device_dtype(PyObject*, PyObject* dtype) {
   if (!store_dtype(kDevice, dtype)) return nullptr;
@@ -178,8 +189,12 @@ PyObject* is_any_autocast(PyObject*, PyObject*) {
 PyObject* is_autocast_available(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"device_type", nullptr};
   PyObject* device;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:_is_autocast_available", const_cast<char**>(names), &device)) return nullptr;
-  if (!PyUnicode_Check(device)) return PyErr_Format(PyExc_TypeError, "_is_autocast_available(): argument 'device_type' (position 1) must be str, not %s", Py_TYPE(device)->tp_name);
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:_is_autocast_available", const_cast<char**>(names), &device))
+    return nullptr;
+  if (!PyUnicode_Check(device))
+    return PyErr_Format(PyExc_TypeError,
+                        "_is_autocast_available(): argument 'device_type' (position 1) must be str, not %s",
+                        Py_TYPE(device)->tp_name);
   for (const AutocastDevice& d : kDevices)
     if (PyUnicode_CompareWithASCIIString(device, d.name) == 0) Py_RETURN_TRUE;
   Py_RETURN_FALSE;
@@ -200,11 +215,11 @@ PyObject* clear_cache(PyObject*, PyObject*) {
   });
 }
 
-// ---- guards --------------------------------------------------------------------------------------------------------------
+// ---- guards
+// --------------------------------------------------------------------------------------------------------------
 // Upstream's old style of guard: it acts from construction on, until __exit__ or until the object dies.
 struct GuardObject {
-  PyObject_HEAD
-  ThreadState before, after;
+  PyObject_HEAD ThreadState before, after;
   bool active;
 };
 
@@ -214,7 +229,9 @@ void guard_end(PyObject* self) {
   if (!g->active) return;
   g->active = false;
   const ThreadState &was = g->before, &set = g->after;
-  const auto bits = [](uint64_t& now, uint64_t old, uint64_t made) { now = (now & ~(old ^ made)) | (old & (old ^ made)); };
+  const auto bits = [](uint64_t& now, uint64_t old, uint64_t made) {
+    now = (now & ~(old ^ made)) | (old & (old ^ made));
+  };
   bits(thread_state.included, was.included, set.included);
   bits(thread_state.excluded, was.excluded, set.excluded);
   for (bool ThreadState::* flag : {&ThreadState::grad_mode, &ThreadState::inference_mode, &ThreadState::fw_grad_mode,
@@ -241,7 +258,8 @@ void set_inference(bool on) {
   thread_state.excluded = on ? thread_state.excluded | kAutograd.raw() : thread_state.excluded & ~kAutograd.raw();
 }
 void disable_functorch(bool) {
-  thread_state.excluded |= KeySet(DispatchKey::FuncTorchDynamicLayerFrontMode).raw() | KeySet(DispatchKey::FuncTorchDynamicLayerBackMode).raw();
+  thread_state.excluded |= KeySet(DispatchKey::FuncTorchDynamicLayerFrontMode).raw() |
+                           KeySet(DispatchKey::FuncTorchDynamicLayerBackMode).raw();
 }
 void disable_autocast(bool) { thread_state.excluded |= ThreadState::kAutocastKeys; }
 void set_multithreading(bool on) { thread_state.multithreading = on; }
@@ -252,7 +270,9 @@ int guard_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"mode", nullptr};
   static const char* none[] = {nullptr};
   int on = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, kTakesFlag ? "|p" : "", const_cast<char**>(kTakesFlag ? names : none), &on)) return -1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, kTakesFlag ? "|p" : "", const_cast<char**>(kTakesFlag ? names : none),
+                                   &on))
+    return -1;
   auto* const g = reinterpret_cast<GuardObject*>(self);
   guard_end(self);
   g->before = thread_state;
@@ -267,7 +287,8 @@ PyMethodDef guard_methods[] = {{"__enter__", guard_enter, METH_NOARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 PyTypeObject inference_type, functorch_type, autocast_type, multithreading_type, replay_type;
 
-bool add_type(PyObject* module, PyTypeObject& type, const char* name, size_t size, PyMethodDef* methods, initproc init = nullptr) {
+bool add_type(PyObject* module, PyTypeObject& type, const char* name, size_t size, PyMethodDef* methods,
+              initproc init = nullptr) {
   type.ob_base.ob_base.ob_refcnt = 1;
   type.tp_name = name;
   type.tp_basicsize = static_cast<Py_ssize_t>(size);

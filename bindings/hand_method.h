@@ -26,7 +26,8 @@ template <const char* const& kName, PlainBody kBody>
 PyObject* plain_method(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
     PyObject* told;
-    if (__builtin_expect(needs_override(self), 0) && method_override(self, kName, nullptr, 0, nullptr, &told)) return told;
+    if (__builtin_expect(needs_override(self), 0) && method_override(self, kName, nullptr, 0, nullptr, &told))
+      return told;
     return kBody(self, tensor_of(self));
   });
 }
@@ -34,7 +35,7 @@ PyObject* plain_method(PyObject* self, PyObject*) {
 }  // namespace tn::py
 
 // Rows of hand-written tables. Macros, as TN_METHOD, since the casts must stay constant initialisers.
-#define TN_HAND_METHOD(function, body) \
+#define TN_HAND_METHOD(function, body)                                                                       \
   {function.name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&hand_method<function, body>)), \
    METH_FASTCALL | METH_KEYWORDS, nullptr}
 #define TN_PLAIN_METHOD(name, body) {name, &plain_method<name, body>, METH_NOARGS, nullptr}

@@ -1,4 +1,5 @@
-// Reads an index: ints, slices, None, Ellipsis and bools become views; tensors and sequences are collected for aten::index.
+// Reads an index: ints, slices, None, Ellipsis and bools become views; tensors and sequences are collected for
+// aten::index.
 #include "bindings/indexing.h"
 
 #include "bindings/calls.h"
@@ -14,7 +15,9 @@ namespace {
 bool is_mask(ScalarType t) { return t == ScalarType::Bool || t == ScalarType::Byte; }
 
 [[noreturn]] void invalid_index(PyObject* o) {
-  raise(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)", type_name(o));
+  raise(PyExc_IndexError,
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
+        type_name(o));
 }
 
 // numpy's rule for lists: short ones that hold anything but numbers are a tuple of indices.
@@ -147,7 +150,9 @@ class Walk {
 
 }  // namespace
 
-bool is_integer_index(PyObject* o) { return PyLong_CheckExact(o) || (PyLong_Check(o) && !PyBool_Check(o)) || is_numpy_integer(o); }
+bool is_integer_index(PyObject* o) {
+  return PyLong_CheckExact(o) || (PyLong_Check(o) && !PyBool_Check(o)) || is_numpy_integer(o);
+}
 
 int64_t integer_index(PyObject* o) {
   int overflow = 0;
@@ -161,7 +166,8 @@ Tensor apply_select(const Tensor& self, int64_t dim, int64_t index, int64_t posi
   const int64_t size = dim < self.dim() ? self->size(dim) : 0;
   if (index == 0 && dim == 0 && self.dim() == 0)
     fail(ErrorKind::Index,
-         "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
+         "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+         "0-dim tensor to a number");
   if (size <= -1 - index || size <= index)
     fail(ErrorKind::Index, "index ", index, " is out of bounds for dimension ", position, " with size ", size);
   return call_select(self, dim, index);
@@ -179,11 +185,13 @@ Tensor apply_slice(const Tensor& self, int64_t dim, PyObject* slice, bool always
 Indexed apply_index(const Tensor& self, PyObject* index) {
   if (PyTuple_Check(index)) return Walk(self, index).run();
   const bool spread = is_tuple_like(index);
-  if (spread && PyErr_WarnEx(PyExc_UserWarning,
-                             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
-                             "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
-                             "x[torch.tensor(seq)], which will result either in an error or a different result",
-                             1) < 0)
+  if (spread &&
+      PyErr_WarnEx(PyExc_UserWarning,
+                   "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in "
+                   "pytorch 2.9; use "
+                   "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, "
+                   "x[torch.tensor(seq)], which will result either in an error or a different result",
+                   1) < 0)
     throw PythonError();
   const PyRef tuple = PyRef::check(spread ? PySequence_Tuple(index) : PyTuple_Pack(1, index));
   return Walk(self, tuple.get()).run();

@@ -6,7 +6,8 @@
 
 namespace tn::py {
 
-// What an index left to do: a view of self by its basic parts, and tensors for its dimensions (undefined: the whole dimension).
+// What an index left to do: a view of self by its basic parts, and tensors for its dimensions (undefined: the whole
+// dimension).
 struct Indexed {
   Tensor view;
   std::vector<Tensor> tensors;

@@ -24,7 +24,8 @@ Tensor get(const Tensor& self, PyObject* index) {
   return parts.view.is_same(self) ? call_alias(self) : std::move(parts.view);
 }
 
-// ---- assignment ---------------------------------------------------------------------------------------------------------------
+// ---- assignment
+// ---------------------------------------------------------------------------------------------------------------
 // "torch.FloatTensor", for the message.
 std::string legacy_name(const Tensor& self) {
   const PyRef name = PyRef::check(tensor_type_name(self));
@@ -61,7 +62,8 @@ void assign(const Tensor& target, const Tensor& value) {
   }
 }
 
-// A number needs no tensor where nobody would see the difference: same values, but fill_.Scalar instead of copy_ or fill_.Tensor.
+// A number needs no tensor where nobody would see the difference: same values, but fill_.Scalar instead of copy_ or
+// fill_.Tensor.
 bool can_fill(const Tensor& self) { return !self.requires_grad() && !thread_has_modes() && !self->python_dispatch; }
 
 // The part of self that a basic index selects; false if tensors are left in `tensors`.
@@ -110,7 +112,8 @@ void set(const Tensor& self, PyObject* index, PyObject* value) {
   if (fill) given = value_tensor(self, value, number);
   const IntView sizes = without_leading_ones(given.sizes());
   if (sizes.size() != given.sizes().size()) given = call_view(given, sizes);
-  if (given.dim() == 0 && given.device() != target.device()) given = call_to(given, target.device(), given.dtype(), false);
+  if (given.dim() == 0 && given.device() != target.device())
+    given = call_to(given, target.device(), given.dtype(), false);
   call_index_put(target, tensors, given);
 }
 

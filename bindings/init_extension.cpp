@@ -42,9 +42,9 @@ PyMethodDef functions[] = {{"_initExtension", init_extension, METH_O, nullptr}, 
 bool bind_init_extension(PyObject* module) { return PyModule_AddFunctions(module, functions) == 0; }
 
 bool bind_objects(PyObject* module) {
-  return bind_dtypes(module) && bind_layouts(module) && bind_devices(module) && bind_size(module) && bind_finfo(module) &&
-         bind_generators(module) && bind_streams(module) && bind_storages(module) && bind_tensor_types(module) && bind_dlpack(module) &&
-         bind_serialization(module) && bind_init_extension(module);
+  return bind_dtypes(module) && bind_layouts(module) && bind_devices(module) && bind_size(module) &&
+         bind_finfo(module) && bind_generators(module) && bind_streams(module) && bind_storages(module) &&
+         bind_tensor_types(module) && bind_dlpack(module) && bind_serialization(module) && bind_init_extension(module);
 }
 
 }  // namespace tn::py

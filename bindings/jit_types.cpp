@@ -17,13 +17,11 @@ using schema_support::text_of;
 using schema_support::to_str;
 
 struct PyType {
-  PyObject_HEAD
-  TypePtr type;
+  PyObject_HEAD TypePtr type;
 };
 
 struct PyInferred {
-  PyObject_HEAD
-  TypePtr type;
+  PyObject_HEAD TypePtr type;
   PyObject* reason;
 };
 
@@ -66,7 +64,8 @@ PyObject* type_list(std::span<const TypePtr> types) {
 
 TypeKind kind_of_class(PyObject* cls) {
   for (int i = 0; i < kTypeKindCount; ++i) {
-    if (classes[i] && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), classes[i])) return static_cast<TypeKind>(i);
+    if (classes[i] && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), classes[i]))
+      return static_cast<TypeKind>(i);
   }
   return TypeKind::kAny;
 }
@@ -101,7 +100,8 @@ PyObject* type_compare(PyObject* self, PyObject* other, int op) {
 
 // Tensor types carry no shapes here: they serve tracing and scripting, which this build has none of.
 void expect_tensor(PyObject* self, const char* what) {
-  TN_CHECK(type_at(self)->kind() == TypeKind::kTensor, what, ": expected a TensorType, got ", type_at(self)->annotation());
+  TN_CHECK(type_at(self)->kind() == TypeKind::kTensor, what, ": expected a TensorType, got ",
+           type_at(self)->annotation());
 }
 template <const auto& name>
 PyObject* tensor_unknown(PyObject* self, PyObject*) {
@@ -125,9 +125,10 @@ PyObject* tensor_refused(PyObject*, PyObject*) {
 }
 constexpr char kDim[] = "dim()", kSizes[] = "sizes()", kSymbolic[] = "symbolic_sizes()", kVarying[] = "varyingSizes()",
                kStrides[] = "strides()", kScalarType[] = "scalarType()", kDevice[] = "device()", kDtype[] = "dtype()",
-               kUndefined[] = "undefined()", kRequiresGrad[] = "requires_grad()", kContiguous[] = "torch._C.Type.contiguous",
-               kWithSizes[] = "torch._C.Type.with_sizes", kWithDevice[] = "torch._C.Type.with_device",
-               kWithDtype[] = "torch._C.Type.with_dtype", kFromTensor[] = "torch._C.TensorType.create_from_tensor";
+               kUndefined[] = "undefined()", kRequiresGrad[] = "requires_grad()",
+               kContiguous[] = "torch._C.Type.contiguous", kWithSizes[] = "torch._C.Type.with_sizes",
+               kWithDevice[] = "torch._C.Type.with_device", kWithDtype[] = "torch._C.Type.with_dtype",
+               kFromTensor[] = "torch._C.TensorType.create_from_tensor";
 
 PyObject* type_new(PyTypeObject* cls, PyObject*, PyObject*) {
   PyErr_Format(PyExc_TypeError, "%s: No constructor defined!", cls->tp_name);
@@ -198,31 +199,31 @@ PyMethodDef tensor_methods[] = {TN_GET,
                                 {"getInferred", get, METH_NOARGS | METH_CLASS, nullptr},
                                 {"create_from_tensor", tensor_refused<kFromTensor>, METH_O | METH_STATIC, nullptr},
                                 TN_END};
-PyMethodDef list_methods[] = {
-    {"ofInts", list_of<TypeKind::kInt>, METH_NOARGS | METH_STATIC, nullptr},
-    {"ofTensors", list_of<TypeKind::kTensor>, METH_NOARGS | METH_STATIC, nullptr},
-    {"ofFloats", list_of<TypeKind::kFloat>, METH_NOARGS | METH_STATIC, nullptr},
-    {"ofComplexDoubles", list_of<TypeKind::kComplex>, METH_NOARGS | METH_STATIC, nullptr},
-    {"ofBools", list_of<TypeKind::kBool>, METH_NOARGS | METH_STATIC, nullptr},
-    {"ofStrings", list_of<TypeKind::kString>, METH_NOARGS | METH_STATIC, nullptr},
-    {"getElementType", element, METH_NOARGS, nullptr},
-    TN_END};
+PyMethodDef list_methods[] = {{"ofInts", list_of<TypeKind::kInt>, METH_NOARGS | METH_STATIC, nullptr},
+                              {"ofTensors", list_of<TypeKind::kTensor>, METH_NOARGS | METH_STATIC, nullptr},
+                              {"ofFloats", list_of<TypeKind::kFloat>, METH_NOARGS | METH_STATIC, nullptr},
+                              {"ofComplexDoubles", list_of<TypeKind::kComplex>, METH_NOARGS | METH_STATIC, nullptr},
+                              {"ofBools", list_of<TypeKind::kBool>, METH_NOARGS | METH_STATIC, nullptr},
+                              {"ofStrings", list_of<TypeKind::kString>, METH_NOARGS | METH_STATIC, nullptr},
+                              {"getElementType", element, METH_NOARGS, nullptr},
+                              TN_END};
 PyMethodDef optional_methods[] = {{"ofTensor", optional_tensor, METH_NOARGS | METH_STATIC, nullptr},
                                   {"getElementType", element, METH_NOARGS, nullptr},
                                   TN_END};
 PyMethodDef element_methods[] = {{"getElementType", element, METH_NOARGS, nullptr}, TN_END};
-PyMethodDef dict_methods[] = {{"getKeyType", element, METH_NOARGS, nullptr},
-                              {"getValueType", dict_value, METH_NOARGS, nullptr},
-                              TN_END};
+PyMethodDef dict_methods[] = {
+    {"getKeyType", element, METH_NOARGS, nullptr}, {"getValueType", dict_value, METH_NOARGS, nullptr}, TN_END};
 PyMethodDef tuple_methods[] = {{"elements", type_contained, METH_NOARGS, nullptr}, TN_END};
 PyMethodDef class_type_methods[] = {{"name", class_name, METH_NOARGS, nullptr},
                                     {"qualified_name", class_qualified_name, METH_NOARGS, nullptr},
                                     {"method_names", class_methods, METH_NOARGS, nullptr},
                                     TN_END};
 PyMethodDef no_methods[] = {TN_END};
-constexpr char kGetMethod[] = "torch._C.InterfaceType.getMethod", kGetMethodNames[] = "torch._C.InterfaceType.getMethodNames";
+constexpr char kGetMethod[] = "torch._C.InterfaceType.getMethod",
+               kGetMethodNames[] = "torch._C.InterfaceType.getMethodNames";
 constexpr char kNoScript[] = "TorchScript is not part of torchnative";
-PyMethodDef interface_methods[] = {tn::py::refused<kGetMethod, kNoScript>("getMethod"), tn::py::refused<kGetMethodNames, kNoScript>("getMethodNames"),
+PyMethodDef interface_methods[] = {tn::py::refused<kGetMethod, kNoScript>("getMethod"),
+                                   tn::py::refused<kGetMethodNames, kNoScript>("getMethodNames"),
                                    {nullptr, nullptr, 0, nullptr}};
 #undef TN_GET
 #undef TN_END
@@ -253,7 +254,8 @@ PyObject* compound_new(PyTypeObject* cls, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     if (kwargs && PyDict_GET_SIZE(kwargs) > 0) fail(ErrorKind::Type, cls->tp_name, "(): expected no keyword arguments");
     TypeKind kind = kind_of_class(reinterpret_cast<PyObject*>(cls));
-    return wrap_type(construct(kind, cls->tp_name, &PyTuple_GET_ITEM(args, 0), static_cast<size_t>(PyTuple_GET_SIZE(args))));
+    return wrap_type(
+        construct(kind, cls->tp_name, &PyTuple_GET_ITEM(args, 0), static_cast<size_t>(PyTuple_GET_SIZE(args))));
   });
 }
 int compound_init(PyObject*, PyObject*, PyObject*) { return 0; }
@@ -306,7 +308,8 @@ PyObject* make_inferred(TypePtr type, std::string_view reason) {
 }
 PyObject* inferred_new(PyTypeObject*, PyObject* args, PyObject*) {
   return guarded([&]() -> PyObject* {
-    if (PyTuple_GET_SIZE(args) != 1) fail(ErrorKind::Type, "InferredType(): expected 1 argument, got ", PyTuple_GET_SIZE(args));
+    if (PyTuple_GET_SIZE(args) != 1)
+      fail(ErrorKind::Type, "InferredType(): expected 1 argument, got ", PyTuple_GET_SIZE(args));
     PyObject* given = PyTuple_GET_ITEM(args, 0);
     return PyUnicode_Check(given) ? make_inferred(nullptr, text_of(given, "InferredType()"))
                                   : make_inferred(expect_type(given, "InferredType()"), "");
@@ -343,7 +346,8 @@ PyType_Slot inferred_slots[] = {
     {Py_tp_methods, inferred_methods},
     {0, nullptr},
 };
-PyType_Spec inferred_spec = {"torch._C.InferredType", sizeof(PyInferred), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, inferred_slots};
+PyType_Spec inferred_spec = {"torch._C.InferredType", sizeof(PyInferred), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                             inferred_slots};
 
 // Instance of a class of torch._C, found by name since other files make those classes.
 bool is_instance(PyObject* module, PyObject* object, const char* class_name) {
@@ -358,8 +362,8 @@ struct NamedClass {
   TypeKind kind;
 };
 constexpr NamedClass kValueClasses[] = {
-    {"TensorBase", TypeKind::kTensor},   {"dtype", TypeKind::kInt},           {"device", TypeKind::kDeviceObj},
-    {"layout", TypeKind::kInt},          {"memory_format", TypeKind::kInt},   {"Generator", TypeKind::kGenerator},
+    {"TensorBase", TypeKind::kTensor}, {"dtype", TypeKind::kInt},         {"device", TypeKind::kDeviceObj},
+    {"layout", TypeKind::kInt},        {"memory_format", TypeKind::kInt}, {"Generator", TypeKind::kGenerator},
     {"Stream", TypeKind::kStreamObj},
 };
 
@@ -379,7 +383,8 @@ TypePtr infer_element(PyObject* module, PyObject* item, TypePtr so_far, const ch
   if (!type || !so_far) return type;
   TypePtr joined = unify(so_far, type);
   if (!joined) {
-    reason = str(container, " must have consistent element type. Found ", so_far->annotation(), " and ", type->annotation());
+    reason =
+        str(container, " must have consistent element type. Found ", so_far->annotation(), " and ", type->annotation());
   }
   return joined;
 }
@@ -431,9 +436,10 @@ TypePtr infer(PyObject* module, PyObject* object, std::string& reason) {
   if (PyTuple_Check(object) || PyList_Check(object)) return infer_sequence(module, object, reason);
   if (PyDict_Check(object)) return infer_dict(module, object, reason);
   const char* name = strrchr(Py_TYPE(object)->tp_name, '.');
-  reason = str("Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of "
-               "traced functions, but instead got value of type ",
-               name ? name + 1 : Py_TYPE(object)->tp_name, ".");
+  reason =
+      str("Only tensors and (possibly nested) tuples of tensors, lists, or dicts are supported as inputs or outputs of "
+          "traced functions, but instead got value of type ",
+          name ? name + 1 : Py_TYPE(object)->tp_name, ".");
   return nullptr;
 }
 

@@ -92,13 +92,15 @@ bool bind_kernel_handles(PyObject* module) {
     if (pb::hasattr(m, "_SafeKernelFunction")) pb::delattr(m, "_SafeKernelFunction");
     pb::class_<KernelHandle>(m, "_SafeKernelFunction")
         .def("call_boxed", call_boxed)
-        .def("__repr__", [](const KernelHandle& h) {
-          return str("SafeKernelFunction(op='", h.op->info->name, *h.op->info->overload ? "." : "", h.op->info->overload, "', key='",
-                     key_name(h.key), "')");
-        })
+        .def("__repr__",
+             [](const KernelHandle& h) {
+               return str("SafeKernelFunction(op='", h.op->info->name, *h.op->info->overload ? "." : "",
+                          h.op->info->overload, "', key='", key_name(h.key), "')");
+             })
         .def_property_readonly("op_handle", [](const KernelHandle& h) { return std::string(h.op->info->name); });
     m.def("_dispatch_get_computed_kernel_for_dispatch_key", handle_for);
-    m.def("_dispatch_has_backend_fallback", [](const pb::object& key) { return has_fallback(key_argument(key.ptr())); });
+    m.def("_dispatch_has_backend_fallback",
+          [](const pb::object& key) { return has_fallback(key_argument(key.ptr())); });
     m.def("_dispatch_get_registrations_for_dispatch_key", registrations, pb::arg("dispatch_key") = "");
     m.def("_dispatch_pystub", [](const std::string&, const std::string&) { return pb::none(); });
     m.def("_any_requires_grad", any_requires_grad);

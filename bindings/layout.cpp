@@ -8,10 +8,11 @@ PyTypeObject layout_type{}, memory_format_type{}, qscheme_type{};
 
 namespace {
 
-constexpr const char* kLayouts[] = {"strided", "sparse_coo", "sparse_csr", "_mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"};
+constexpr const char* kLayouts[] = {"strided",    "sparse_coo", "sparse_csr", "_mkldnn",
+                                    "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"};
 constexpr const char* kFormats[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
-constexpr const char* kSchemes[] = {"per_tensor_affine", "per_channel_affine", "per_tensor_symmetric", "per_channel_symmetric",
-                                    "per_channel_affine_float_qparams"};
+constexpr const char* kSchemes[] = {"per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
+                                    "per_channel_symmetric", "per_channel_affine_float_qparams"};
 EnumObject layouts[std::size(kLayouts)], formats[std::size(kFormats)], schemes[std::size(kSchemes)];
 
 template <const char* const* Names>
@@ -27,7 +28,8 @@ PyMethodDef scheme_methods[] = {{"__reduce__", reduce<kSchemes>, METH_NOARGS, nu
 
 template <size_t N>
 bool bind(PyObject* module, PyTypeObject& type, const char* dotted, EnumObject (&values)[N]) {
-  if (!ready_type(type, dotted, sizeof(EnumObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION)) return false;
+  if (!ready_type(type, dotted, sizeof(EnumObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION))
+    return false;
   for (size_t i = 0; i < N; ++i) {
     PyObject_Init(reinterpret_cast<PyObject*>(&values[i]), &type);
     values[i].value = static_cast<int8_t>(i);
@@ -57,7 +59,8 @@ bool bind_layouts(PyObject* module) {
   memory_format_type.tp_methods = format_methods;
   qscheme_type.tp_repr = repr<kSchemes>;
   qscheme_type.tp_methods = scheme_methods;
-  return bind(module, layout_type, "torch.layout", layouts) && bind(module, memory_format_type, "torch.memory_format", formats) &&
+  return bind(module, layout_type, "torch.layout", layouts) &&
+         bind(module, memory_format_type, "torch.memory_format", formats) &&
          bind(module, qscheme_type, "torch.qscheme", schemes);
 }
 

@@ -42,12 +42,14 @@ const char* cpp_name(ScalarType t) {
   }
 }
 std::string shown_options(ScalarType t, Device d) {
-  return str("TensorOptions(dtype=", cpp_name(t), ", device=", d.str(),
-             ", layout=Strided, requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))");
+  return str(
+      "TensorOptions(dtype=", cpp_name(t), ", device=", d.str(),
+      ", layout=Strided, requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))");
 }
 
 void check_device(Device expected, std::optional<Device> given) {
-  TN_CHECK(!given || given->type == expected.type, "legacy constructor expects device type: ", device_type_name(expected.type),
+  TN_CHECK(!given || given->type == expected.type,
+           "legacy constructor expects device type: ", device_type_name(expected.type),
            " but device type: ", device_type_name(given ? given->type : expected.type), " was passed");
 }
 
@@ -55,7 +57,8 @@ bool is_size_number(PyObject* o) {
   if (PyBool_Check(o)) return false;
   if (PyLong_Check(o) || is_numpy_integer(o)) return true;
   if (is_tensor(o)) return tensor_of(o).dim() == 0 && is_integral(tensor_of(o).dtype(), false);
-  // What says that it is an integer, numpy's arrays without dimensions among it; those with dimensions say so and then raise.
+  // What says that it is an integer, numpy's arrays without dimensions among it; those with dimensions say so and then
+  // raise.
   if (!PyIndex_Check(o)) return false;
   if (const PyRef number = PyRef::adopt(PyNumber_Index(o))) return true;
   PyErr_Clear();
@@ -66,7 +69,9 @@ int64_t size_item(PyObject* o, Py_ssize_t position) {
   const PyRef number = PyRef::adopt(is_tensor(o) || is_size_number(o) ? PyNumber_Index(o) : nullptr);
   if (!number) {
     if (PyErr_Occurred()) PyErr_Clear();
-    raise(PyExc_TypeError, "new(): argument 'size' failed to unpack the object at pos %zd with error \"type must be tuple of ints,but got %s\"",
+    raise(PyExc_TypeError,
+          "new(): argument 'size' failed to unpack the object at pos %zd with error \"type must be tuple of ints,but "
+          "got %s\"",
           position + 1, type_name(o));
   }
   const long long v = PyLong_AsLongLong(number.get());
@@ -79,18 +84,19 @@ DimVector sizes_of(PyObject* const* items, Py_ssize_t n) {
   return sizes;
 }
 
-
 Tensor from_sequence(PyObject* data, ScalarType dtype, Device device) {
-  if (!PySequence_Check(data) && !is_tensor(data)) fail(ErrorKind::Type, "new(): data must be a sequence (got ", type_name(data), ")");
-  return tensor_from_data(data, {.dtype = dtype, .device = device, .copy_variables = false, .copy_numpy = false, .infer = false});
+  if (!PySequence_Check(data) && !is_tensor(data))
+    fail(ErrorKind::Type, "new(): data must be a sequence (got ", type_name(data), ")");
+  return tensor_from_data(
+      data, {.dtype = dtype, .device = device, .copy_variables = false, .copy_numpy = false, .infer = false});
 }
 
 Tensor from_storage(PyObject* o, ScalarType dtype) {
   Storage s;
   std::optional<ScalarType> typed;
   storage_argument(o, &s, &typed);
-  TN_CHECK(!typed || *typed == dtype, "Expected a Storage of type ", scalar_type_name(dtype), " or an UntypedStorage, but got type ",
-           typed ? scalar_type_name(*typed) : "", " for argument 1 'storage'");
+  TN_CHECK(!typed || *typed == dtype, "Expected a Storage of type ", scalar_type_name(dtype),
+           " or an UntypedStorage, but got type ", typed ? scalar_type_name(*typed) : "", " for argument 1 'storage'");
   const auto n = static_cast<int64_t>(s->nbytes() / item_size(dtype));
   return tensor_over(std::move(s), dtype, {n}, {int64_t{1}});
 }
@@ -108,21 +114,23 @@ Tensor legacy_tensor(LegacyForm form, ScalarType dtype, Device device, PyObject*
   }
   const Actuals given = parse("new", kForms, args, kwargs);
   switch (given.form) {
-    case kFormNothing:
-      check_device(device, given.device(0));
-      return call_empty({int64_t{0}}, dtype, device);
+    case kFormNothing: check_device(device, given.device(0)); return call_empty({int64_t{0}}, dtype, device);
     case kFormStorage: return from_storage(given[0], dtype);
     case kFormAddress: refuse("torch.Tensor", "cdata", "tensors are not made from addresses");
     case kFormOther: {
       const Tensor& other = tensor_of(given[0]);
-      if (form != LegacyForm::Base && (other.dtype() != dtype || other.device().type != device.type || other.layout() != Layout::Strided))
-        fail(ErrorKind::Type, "expected ", shown_options(dtype, device), " (got ", shown_options(other.dtype(), other.device()), ")");
+      if (form != LegacyForm::Base &&
+          (other.dtype() != dtype || other.device().type != device.type || other.layout() != Layout::Strided))
+        fail(ErrorKind::Type, "expected ", shown_options(dtype, device), " (got ",
+             shown_options(other.dtype(), other.device()), ")");
       return call_alias(other);
     }
     case kFormOtherDevice:
-      fail(ErrorKind::Runtime,
-           form == LegacyForm::New ? "Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...) instead."
-                                   : "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use torch.tensor(...) or "
+      fail(ErrorKind::Runtime, form == LegacyForm::New
+                                   ? "Legacy tensor new of the form tensor.new(tensor, device=device) is not "
+                                     "supported.  Use torch.as_tensor(...) instead."
+                                   : "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not "
+                                     "supported.  Use torch.tensor(...) or "
                                      "torch.as_tensor(...) instead.");
     case kFormSizes: {
       check_device(device, given.device(1));
@@ -142,7 +150,8 @@ Tensor legacy_constructor(ScalarType dtype, Device device, PyObject* args, PyObj
   return legacy_tensor(LegacyForm::Base, dtype, device, args, kwargs);
 }
 Tensor legacy_new(const Tensor& self, PyObject* args, PyObject* kwargs) {
-  if (self.layout() != Layout::Strided) refuse("Tensor.new", layout_name(self.layout()), "sparse tensors are not there");
+  if (self.layout() != Layout::Strided)
+    refuse("Tensor.new", layout_name(self.layout()), "sparse tensors are not there");
   return legacy_tensor(LegacyForm::New, self.dtype(), self.device(), args, kwargs);
 }
 

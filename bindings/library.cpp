@@ -40,14 +40,11 @@ struct Library {
   const char* block() const {
     return kind == kDef ? "TORCH_LIBRARY" : kind == kImpl ? "TORCH_LIBRARY_IMPL" : "TORCH_LIBRARY_FRAGMENT";
   }
-  std::string context() const {
-    return str("  (Error occurred while processing ", block(), " block at ", where, ")");
-  }
+  std::string context() const { return str("  (Error occurred while processing ", block(), " block at ", where, ")"); }
 };
 
 struct LibraryObject {
-  PyObject_HEAD
-  Library* library;
+  PyObject_HEAD Library* library;
 };
 
 Library& library_of(PyObject* self) { return *reinterpret_cast<LibraryObject*>(self)->library; }
@@ -81,27 +78,35 @@ PyObject* library_define(PyObject* self, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"schema", "alias_analysis", "tags", nullptr};
     const char *text = nullptr, *alias = "";
     PyObject* tags = nullptr;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|sO:define", const_cast<char**>(names), &text, &alias, &tags)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|sO:define", const_cast<char**>(names), &text, &alias, &tags))
+      return nullptr;
     Library& library = library_of(self);
     const std::string_view kind = alias;
-    TN_CHECK(kind.empty() || kind == "FROM_SCHEMA" || kind == "CONSERVATIVE" || kind == "PURE_FUNCTION", "could not parse ", kind);
+    TN_CHECK(kind.empty() || kind == "FROM_SCHEMA" || kind == "CONSERVATIVE" || kind == "PURE_FUNCTION",
+             "could not parse ", kind);
     const SchemaRef schema = parse_schema(text, false);
     TN_CHECK(library.kind != Library::kImpl, "def(\"", schema->name(),
-             "\"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be placed in the (unique) "
-             "TORCH_LIBRARY block for their namespace.", library.context());
-    TN_CHECK(schema->ns().empty() || schema->ns() == library.ns, "Explicitly provided namespace (", schema->ns(),
-             ") in schema string does not match namespace of enclosing ", library.block(), " block (", library.ns,
-             ").  Move this definition to the (unique) TORCH_LIBRARY block corresponding to this namespace (and consider "
-             "deleting the namespace from your schema string.)", library.context());
+             "\"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be placed in the "
+             "(unique) "
+             "TORCH_LIBRARY block for their namespace.",
+             library.context());
+    TN_CHECK(
+        schema->ns().empty() || schema->ns() == library.ns, "Explicitly provided namespace (", schema->ns(),
+        ") in schema string does not match namespace of enclosing ", library.block(), " block (", library.ns,
+        ").  Move this definition to the (unique) TORCH_LIBRARY block corresponding to this namespace (and consider "
+        "deleting the namespace from your schema string.)",
+        library.context());
     const std::string name = schema->ns().empty() ? library.ns + "::" + schema->name() : schema->name();
     std::string full = schema->str();
     if (schema->ns().empty()) full = library.ns + "::" + full;
     if (OpRow* earlier = find_op(name, schema->overload_name())) {
       auto origin = origins().find(earlier);
       fail(ErrorKind::Runtime, "Tried to register an operator (", full,
-           ") with the same name and overload name multiple times. Each overload's schema should only be registered with a "
-           "single call to def(). Duplicate registration: registered at ", library.where,
-           ". Original registration: registered at ", origin == origins().end() ? "torchnative" : origin->second);
+           ") with the same name and overload name multiple times. Each overload's schema should only be registered "
+           "with a "
+           "single call to def(). Duplicate registration: registered at ",
+           library.where, ". Original registration: registered at ",
+           origin == origins().end() ? "torchnative" : origin->second);
     }
     OpRow& op = define_op(name, schema->overload_name(), full, tags ? read_tags(tags) : 0);
     library.defined.push_back(&op);
@@ -128,7 +133,8 @@ PyObject* library_impl(PyObject* self, PyObject* args, PyObject* kwargs) {
     const char* name = nullptr;
     PyObject *key = nullptr, *function = nullptr;
     int with_keyset = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sOO|p:impl", const_cast<char**>(names), &name, &key, &function, &with_keyset)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sOO|p:impl", const_cast<char**>(names), &name, &key, &function,
+                                     &with_keyset)) {
       return nullptr;
     }
     Library& library = library_of(self);
@@ -140,8 +146,10 @@ PyObject* library_impl(PyObject* self, PyObject* args, PyObject* kwargs) {
       const std::string_view ns = std::string_view(parsed.name).substr(0, colons);
       TN_CHECK(ns == library.ns || library.ns == "_", "impl(\"", name, "\", ...): Explicitly provided namespace (", ns,
                ") in operator name does not match namespace of enclosing ", library.block(), " block (", library.ns,
-               ").  Move this definition to the ", library.block(), " block corresponding to this namespace (and consider "
-               "deleting the namespace from your schema string.)", library.context());
+               ").  Move this definition to the ", library.block(),
+               " block corresponding to this namespace (and consider "
+               "deleting the namespace from your schema string.)",
+               library.context());
     }
     Kernel kernel{qualified(parsed), key_argument(key), nullptr, is_fallthrough(function)};
     if (!kernel.fallthrough) kernel.boxed = Ref<BoxedKernel>::adopt(new PythonKernel(function, with_keyset != 0));
@@ -173,7 +181,8 @@ class BumpVersions final : public BoxedKernel {
 
 PyObject* library_versions(PyObject* self, PyObject* name) {
   return guarded([&]() -> PyObject* {
-    if (!PyUnicode_Check(name)) raise(PyExc_TypeError, "register_ad_inplace_or_view_fallback(): expected a name, got %R", name);
+    if (!PyUnicode_Check(name))
+      raise(PyExc_TypeError, "register_ad_inplace_or_view_fallback(): expected a name, got %R", name);
     Library& library = library_of(self);
     OperatorName parsed = parse_operator_name(PyUnicode_AsUTF8(name));
     if (parsed.name.find("::") == std::string::npos) parsed.name = library.ns + "::" + parsed.name;
@@ -190,7 +199,8 @@ PyObject* library_fallback(PyObject* self, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"dispatch", "func", "with_keyset", nullptr};
     PyObject *key = nullptr, *function = nullptr;
     int with_keyset = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p:fallback", const_cast<char**>(names), &key, &function, &with_keyset)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p:fallback", const_cast<char**>(names), &key, &function,
+                                     &with_keyset)) {
       return nullptr;
     }
     Library& library = library_of(self);
@@ -211,7 +221,8 @@ void reset(Library& library) {
     if (OpRow* op = find_op(name.name, name.overload_name)) deregister_kernel(*op, kernel->key, kernel->boxed.get());
     auto waiting = pending().find(kernel->op);
     if (waiting == pending().end()) continue;
-    std::erase_if(waiting->second, [&](const Kernel& other) { return other.key == kernel->key && other.boxed == kernel->boxed; });
+    std::erase_if(waiting->second,
+                  [&](const Kernel& other) { return other.key == kernel->key && other.boxed == kernel->boxed; });
     if (waiting->second.empty()) pending().erase(waiting);
   }
   for (OpRow* op : library.defined) {
@@ -250,8 +261,8 @@ PyObject* dispatch_library(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"kind", "name", "dispatch", "file", "linenum", nullptr};
     const char *kind = nullptr, *ns = nullptr, *dispatch = nullptr, *file = "/dev/null";
     int line = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sss|si:_dispatch_library", const_cast<char**>(names), &kind, &ns, &dispatch,
-                                     &file, &line)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sss|si:_dispatch_library", const_cast<char**>(names), &kind, &ns,
+                                     &dispatch, &file, &line)) {
       return nullptr;
     }
     auto library = std::make_unique<Library>();
@@ -302,7 +313,8 @@ PyType_Slot library_slots[] = {
     {0, nullptr},
 };
 PyType_Spec library_spec = {"torch._C._DispatchModule", sizeof(LibraryObject), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, library_slots};
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                            library_slots};
 PyMethodDef functions[] = {
     {"_dispatch_library", with_keywords(dispatch_library), METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -98,10 +98,11 @@ NewObject create_object(size_t nbytes) {
 }
 
 void check_length(int fd, const std::string& name, size_t nbytes) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd, &status) == 0 && static_cast<size_t>(status.st_size) >= nbytes) return;
   ::close(fd);
-  fail(ErrorKind::Runtime, "file <", name, "> size <", status.st_size, "> is smaller than the required mapping size <", nbytes, ">");
+  fail(ErrorKind::Runtime, "file <", name, "> size <", status.st_size, "> is smaller than the required mapping size <",
+       nbytes, ">");
 }
 
 const Mapping& move_into(StorageImpl& storage, Storage target) {
@@ -147,7 +148,7 @@ void change_users(const Mapping& m, int by) {
 Storage open_file(const std::string& name, bool shared, size_t nbytes) {
   const int fd = ::open(name.c_str(), shared ? O_RDWR | O_CREAT : O_RDONLY, S_IRUSR | S_IWUSR);
   if (fd < 0) fail_errno(str("unable to open file <", name, "> in ", shared ? "read-write" : "read-only", " mode"));
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd, &status) != 0) {
     ::close(fd);
     fail(ErrorKind::Runtime, "unable to stat the file <", name, ">");

@@ -10,10 +10,10 @@ namespace tn::mapped {
 struct Mapping {
   void* base = nullptr;
   size_t length = 0;
-  int fd = -1;            // kept open for sharing; -1 if not
-  std::string name{};     // of the file or of the shared memory object
-  bool counted = false;   // the object's first 64 bytes hold its count of users, the last of whom unlinks it
-  bool shared = false;    // writes reach the file
+  int fd = -1;           // kept open for sharing; -1 if not
+  std::string name{};    // of the file or of the shared memory object
+  bool counted = false;  // the object's first 64 bytes hold its count of users, the last of whom unlinks it
+  bool shared = false;   // writes reach the file
 };
 
 // The mapping behind a storage's memory, or null for ordinary memory. Valid while the storage holds that memory.

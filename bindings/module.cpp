@@ -62,16 +62,20 @@ bool bind_variable_functions(PyObject* module) {
     for (const FunctionGroup* g = *shard; g->where; ++g)
       if (std::strcmp(g->where, "_VariableFunctions") == 0 && !add(g->methods)) return false;
   // Upstream's sparse names for operators that have others, too.
-  static constexpr const char* kAliases[][2] = {{"dsmm", "mm"}, {"spmm", "mm"}, {"hsmm", "hspmm"}, {"saddmm", "sspaddmm"}};
+  static constexpr const char* kAliases[][2] = {
+      {"dsmm", "mm"}, {"spmm", "mm"}, {"hsmm", "hspmm"}, {"saddmm", "sspaddmm"}};
   for (const auto& a : kAliases)
-    if (PyObject* const target = PyDict_GetItemString(dict.get(), a[1]); target && PyDict_SetItemString(dict.get(), a[0], target) < 0) return false;
+    if (PyObject* const target = PyDict_GetItemString(dict.get(), a[1]);
+        target && PyDict_SetItemString(dict.get(), a[0], target) < 0)
+      return false;
   const PyRef slots = PyRef::adopt(PyTuple_New(0));
   const PyRef name = PyRef::adopt(PyUnicode_FromString("torch._C"));
   if (!slots || !name || PyDict_SetItemString(dict.get(), "__slots__", slots.get()) < 0 ||
       PyDict_SetItemString(dict.get(), "__module__", name.get()) < 0)
     return false;
-  const PyRef cls = PyRef::adopt(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O)O", "_VariableFunctionsClass",
-                                                       reinterpret_cast<PyObject*>(&PyBaseObject_Type), dict.get()));
+  const PyRef cls =
+      PyRef::adopt(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O)O", "_VariableFunctionsClass",
+                                         reinterpret_cast<PyObject*>(&PyBaseObject_Type), dict.get()));
   if (!cls) return false;
   const PyRef instance = PyRef::adopt(PyObject_CallNoArgs(cls.get()));
   return instance && PyModule_AddObjectRef(module, "_VariableFunctionsClass", cls.get()) == 0 &&
@@ -102,9 +106,13 @@ bool fill(PyObject* module) {
     return true;
   };
   // Upstream adds _functions in _initExtension; torch.autograd may be imported before that one is through.
-  return switch_jit_off() && install_names(module) && install_submodule("_functions") && bind_errors(module) && bind_torch_function(module) && bind_objects(module) && bind_tensor(module) &&
-         bind_return_types(module) && bind_operator_functions(module) && bind_grad_mode(module) && bind_nodes(module) && bind_engine(module) && bind_function(module) && bind_forward_nodes(module) && bind_legacy_variable(module) &&
-         bind_schemas() && bind_library(module) && bind_dispatch_keys(module) && bind_torch_dispatch(module) && bind_kernel_handles(module) && bind_observe(module) && bind_utilities(module) && bind_foreach(module) && bind_functorch(module) && bind_no_op_kernels() && install_fx(module);
+  return switch_jit_off() && install_names(module) && install_submodule("_functions") && bind_errors(module) &&
+         bind_torch_function(module) && bind_objects(module) && bind_tensor(module) && bind_return_types(module) &&
+         bind_operator_functions(module) && bind_grad_mode(module) && bind_nodes(module) && bind_engine(module) &&
+         bind_function(module) && bind_forward_nodes(module) && bind_legacy_variable(module) && bind_schemas() &&
+         bind_library(module) && bind_dispatch_keys(module) && bind_torch_dispatch(module) &&
+         bind_kernel_handles(module) && bind_observe(module) && bind_utilities(module) && bind_foreach(module) &&
+         bind_functorch(module) && bind_no_op_kernels() && install_fx(module);
 }
 
 }  // namespace

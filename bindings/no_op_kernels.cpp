@@ -20,7 +20,9 @@ class EnterRange final : public BoxedKernel {
 };
 class EnterTensorRange final : public BoxedKernel {
  public:
-  void call(OpRow&, KeySet, std::span<const Arg>, Value* out) override { out[0] = Value(empty({}, ScalarType::Double)); }
+  void call(OpRow&, KeySet, std::span<const Arg>, Value* out) override {
+    out[0] = Value(empty({}, ScalarType::Double));
+  }
 };
 class LeaveRange final : public BoxedKernel {
  public:
@@ -33,7 +35,8 @@ class AnswerFalse final : public BoxedKernel {
 
 template <class Kernel>
 void serve(const char* name, const char* overload) {
-  register_kernel(required_op(name, overload), {.key = DispatchKey::CompositeImplicitAutograd, .boxed = Ref<BoxedKernel>::adopt(new Kernel())});
+  register_kernel(required_op(name, overload),
+                  {.key = DispatchKey::CompositeImplicitAutograd, .boxed = Ref<BoxedKernel>::adopt(new Kernel())});
 }
 
 }  // namespace
@@ -44,7 +47,8 @@ bool bind_no_op_kernels() {
   serve<EnterTensorRange>("profiler::_record_function_enter", "");
   serve<LeaveRange>("profiler::_record_function_exit", "");
   serve<LeaveRange>("profiler::_record_function_exit", "_RecordFunction");
-  for (const char* name : {"mkldnn::_is_mkldnn_acl_supported", "mkldnn::_is_mkldnn_bf16_supported", "mkldnn::_is_mkldnn_fp16_supported"})
+  for (const char* name :
+       {"mkldnn::_is_mkldnn_acl_supported", "mkldnn::_is_mkldnn_bf16_supported", "mkldnn::_is_mkldnn_fp16_supported"})
     serve<AnswerFalse>(name, "");
   return true;
 }

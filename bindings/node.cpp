@@ -12,8 +12,7 @@ namespace tn::py {
 namespace {
 
 struct NodeObject {
-  PyObject_HEAD
-  Node* node;  // owned
+  PyObject_HEAD Node* node;  // owned
 };
 
 PyTypeObject node_type;
@@ -96,8 +95,8 @@ class NodePostHook final : public PostHook {
     const PyRef values = PyRef::check(PyMapping_Values(dict_.get()));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
       const PyRef made = PyRef::check(grads_tuple(results));
-      const PyRef answer =
-          PyRef::check(PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), made.get(), given.get(), nullptr));
+      const PyRef answer = PyRef::check(
+          PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), made.get(), given.get(), nullptr));
       if (answer.get() != Py_None) take_grads(answer.get(), results, "hook");
     }
   }
@@ -127,12 +126,17 @@ PyObject* register_in(List& hooks, PyObject* hook) {
 // ---- the object ------------------------------------------------------------------------------------------------
 
 Node& of(PyObject* self) {
-  Node* const node = Py_TYPE(self)->tp_base == &node_type ? reinterpret_cast<NodeObject*>(self)->node : function_node(self);
-  if (!node) fail(ErrorKind::Runtime, "attribute of a Function's context: expected a context with a graph, got one whose graph is gone");
+  Node* const node =
+      Py_TYPE(self)->tp_base == &node_type ? reinterpret_cast<NodeObject*>(self)->node : function_node(self);
+  if (!node)
+    fail(ErrorKind::Runtime,
+         "attribute of a Function's context: expected a context with a graph, got one whose graph is gone");
   return *node;
 }
 
-PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<%s object at %p>", of(self).name(), static_cast<void*>(self)); }
+PyObject* repr(PyObject* self) {
+  return PyUnicode_FromFormat("<%s object at %p>", of(self).name(), static_cast<void*>(self));
+}
 void dealloc(PyObject* self) {
   Node* const node = reinterpret_cast<NodeObject*>(self)->node;
   PyTypeObject* const type = Py_TYPE(self);
@@ -183,11 +187,13 @@ PyTypeObject* class_of(Node& node) {
   static auto& classes = *new std::unordered_map<std::string, PyTypeObject*>();
   PyTypeObject*& type = classes[name];
   if (type) return type;
-  static PyGetSetDef leaf_properties[] = {{"variable", variable, nullptr, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
-  PyType_Slot slots[] = {{Py_tp_getset, std::string_view(name) == "AccumulateGrad" ? leaf_properties : saved_properties(node)},
-                         // Python's own for such types would give up the type's reference a second time.
-                         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-                         {0, nullptr}};
+  static PyGetSetDef leaf_properties[] = {{"variable", variable, nullptr, nullptr, nullptr},
+                                          {nullptr, nullptr, nullptr, nullptr, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_getset, std::string_view(name) == "AccumulateGrad" ? leaf_properties : saved_properties(node)},
+      // Python's own for such types would give up the type's reference a second time.
+      {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
+      {0, nullptr}};
   const std::string dotted = std::string("builtins.") + name;  // where upstream's say that they live
   PyType_Spec spec = {dotted.c_str(), sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT, slots};
   type = reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&node_type)));
@@ -240,7 +246,8 @@ PyObject* node_register_prehook(PyObject* self, PyObject* hook) {
 }
 PyObject* node_register_hook_dict(PyObject* self, PyObject* tensor) {
   return guarded([&]() -> PyObject* {
-    if (!is_tensor(tensor)) raise(PyExc_TypeError, "_register_hook_dict(): expected a Tensor, got %s", Py_TYPE(tensor)->tp_name);
+    if (!is_tensor(tensor))
+      raise(PyExc_TypeError, "_register_hook_dict(): expected a Tensor, got %s", Py_TYPE(tensor)->tp_name);
     const Tensor& t = tensor_of(tensor);
     PyObject* const dict = reinterpret_cast<TensorObject*>(tensor)->backward_hooks;
     if (dict) of(self).tensor_hooks.push_back(make_ref<TensorHookDict>(dict, t->autograd ? t->autograd->output_nr : 0));
@@ -264,7 +271,8 @@ PyObject* node_next_functions(PyObject* self, void*) {
     PyRef tuple = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(edges.size())));
     for (size_t i = 0; i < edges.size(); ++i) {
       const PyRef fn = PyRef::check(node_object(edges[i].node));
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyRef::check(Py_BuildValue("(OI)", fn.get(), edges[i].input)).release());
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       PyRef::check(Py_BuildValue("(OI)", fn.get(), edges[i].input)).release());
     }
     return tuple.release();
   });
@@ -280,15 +288,16 @@ PyObject* node_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
 
 PyObject* grads_tuple(const GradList& grads) {
   PyRef tuple = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
-  for (size_t i = 0; i < grads.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyRef::check(wrap(grads[i])).release());
+  for (size_t i = 0; i < grads.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyRef::check(wrap(grads[i])).release());
   return tuple.release();
 }
 
 void take_grads(PyObject* answer, GradList& grads, const char* what) {
   const PyRef tuple = PyTuple_Check(answer) ? PyRef::share(answer) : PyRef::check(PyTuple_Pack(1, answer));
   if (PyTuple_GET_SIZE(tuple.get()) != static_cast<Py_ssize_t>(grads.size()))
-    fail(ErrorKind::Runtime, what, " has returned an incorrect number of values (got ", PyTuple_GET_SIZE(tuple.get()), ", but expected ",
-         grads.size(), ")");
+    fail(ErrorKind::Runtime, what, " has returned an incorrect number of values (got ", PyTuple_GET_SIZE(tuple.get()),
+         ", but expected ", grads.size(), ")");
   for (size_t i = 0; i < grads.size(); ++i) {
     PyObject* const item = PyTuple_GET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i));
     if (item == Py_None) {
@@ -326,7 +335,8 @@ bool bind_nodes(PyObject* module) {
   node_type.tp_getset = properties;
   Node::release_metadata = release_metadata;
   engine::tensor_hooks = {leaf_hooks, accumulated_hooks};
-  return ready_type(node_type, "torch._C._Node", sizeof(NodeObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE) && add_to_module(module, "_Node", node_type);
+  return ready_type(node_type, "torch._C._Node", sizeof(NodeObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE) &&
+         add_to_module(module, "_Node", node_type);
 }
 
 }  // namespace tn::py

@@ -19,12 +19,11 @@ namespace {
 namespace pb = pybind11;
 
 Tensor tensor_from(const pb::handle& object) {
-  if (!is_tensor(object.ptr())) throw pb::type_error("expected a Tensor, got " + std::string(pb::repr(pb::type::of(object))));
+  if (!is_tensor(object.ptr()))
+    throw pb::type_error("expected a Tensor, got " + std::string(pb::repr(pb::type::of(object))));
   return tensor_of(object.ptr());
 }
-std::string name_of(const OpRow& op) {
-  return str(op.info->name, *op.info->overload ? "." : "", op.info->overload);
-}
+std::string name_of(const OpRow& op) { return str(op.info->name, *op.info->overload ? "." : "", op.info->overload); }
 
 std::vector<pb::object> replay(const Recorder& run, const std::vector<std::pair<pb::object, pb::object>>& inputs,
                                const std::vector<pb::object>& outputs) {
@@ -49,11 +48,12 @@ bool bind_observe(PyObject* module) {
         .def("attach", [](Recorder& r) { attach_observer(r); })
         .def("detach", [](Recorder& r) { detach_observer(r); })
         .def("__len__", [](const Recorder& r) { return r.calls().size(); })
-        .def("ops", [](const Recorder& r) {
-          std::vector<std::string> names;
-          for (const Recorder::Call& c : r.calls()) names.push_back(name_of(*c.op));
-          return names;
-        })
+        .def("ops",
+             [](const Recorder& r) {
+               std::vector<std::string> names;
+               for (const Recorder::Call& c : r.calls()) names.push_back(name_of(*c.op));
+               return names;
+             })
         .def("replay", replay, pb::arg("inputs"), pb::arg("outputs"));
     m.def("refusals", &refusal_count, "How often something was refused since the start.");
     return true;

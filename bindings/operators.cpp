@@ -21,8 +21,7 @@ namespace {
 
 // The `self` of a callable: one overload, or all of a name.
 struct HandleObject {
-  PyObject_HEAD
-  std::vector<OpRow*>* overloads;
+  PyObject_HEAD std::vector<OpRow*>* overloads;
   bool packet;
 };
 PyTypeObject* handle_class = nullptr;
@@ -146,7 +145,8 @@ PyType_Spec handle_spec = {"torch._C._DispatchOperatorHandle", sizeof(HandleObje
 
 const char* utf8(PyObject* object) {
   const char* text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : nullptr;
-  if (!text && !PyErr_Occurred()) raise(PyExc_TypeError, "expected an operator's name as str, got %s", Py_TYPE(object)->tp_name);
+  if (!text && !PyErr_Occurred())
+    raise(PyExc_TypeError, "expected an operator's name as str, got %s", Py_TYPE(object)->tp_name);
   if (!text) throw PythonError();
   return text;
 }
@@ -327,7 +327,8 @@ PyObject* has_kernel_for_any_key(PyObject*, PyObject* const* args, Py_ssize_t co
         continue;
       }
       for (int backend = 1; backend <= kNumBackends; ++backend) {
-        if ((keys.raw() >> (backend - 1) & 1) && tn::has_kernel_for_key(*op, runtime_key(functionality, backend))) return true;
+        if ((keys.raw() >> (backend - 1) & 1) && tn::has_kernel_for_key(*op, runtime_key(functionality, backend)))
+          return true;
       }
     }
     return false;

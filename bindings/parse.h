@@ -33,7 +33,7 @@ class Parsed {
   int num_outs = 0;
   bool requires_grad = false;
   Device absent_device;  // of a backend that Python initialises, which here says why it can't
-  bool large = false;  // some tensor has so many elements that the GIL is worth releasing
+  bool large = false;    // some tensor has so many elements that the GIL is worth releasing
 
   Arg* args() { return reinterpret_cast<Arg*>(arg_bytes_); }
   Arg& arg(int i) { return args()[i]; }
@@ -91,8 +91,8 @@ struct PyCall {
   Py_ssize_t num_keywords() const { return kwnames ? PyTuple_GET_SIZE(kwnames) : 0; }
 };
 
-// Finds the signature and fills `out`; null when __torch_function__ took the call, whose answer is then in *override_result.
-// Throws PythonError (TypeError as upstream words it) when none fits.
+// Finds the signature and fills `out`; null when __torch_function__ took the call, whose answer is then in
+// *override_result. Throws PythonError (TypeError as upstream words it) when none fits.
 const Signature* parse(const Function& f, const PyCall& call, Parsed& out, PyObject** override_result);
 
 // parse_convert.cpp. 1: taken, 0: not of this type. `failed` is the position of the element that did not fit, or -1.

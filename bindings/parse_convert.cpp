@@ -46,7 +46,9 @@ namespace {
 bool is_symbolic(PyObject* o, const char* name) {
   return (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) && std::strcmp(Py_TYPE(o)->tp_name, name) == 0;
 }
-bool is_symbolic(PyObject* o) { return is_symbolic(o, "SymInt") || is_symbolic(o, "SymFloat") || is_symbolic(o, "SymBool"); }
+bool is_symbolic(PyObject* o) {
+  return is_symbolic(o, "SymInt") || is_symbolic(o, "SymFloat") || is_symbolic(o, "SymBool");
+}
 [[noreturn]] void refuse_symbolic() {
   refuse("symbolic number", "a SymInt, SymFloat or SymBool as an argument", "typed kernels take plain numbers only");
 }
@@ -122,7 +124,8 @@ int ints_from_items(const Param& param, Items items, Parsed& p, Arg* out, Py_ssi
     } else {
       // Upstream looks at the first element to choose the signature, and at the others afterwards.
       PyErr_Format(PyExc_TypeError,
-                   "%s(): argument '%s' failed to unpack the object at pos %zd with error \"type must be tuple of ints,but got %s\"",
+                   "%s(): argument '%s' failed to unpack the object at pos %zd with error \"type must be tuple of "
+                   "ints,but got %s\"",
                    p.function_name, param.name, i + 1, Py_TYPE(item)->tp_name);
     }
     p.defer_error();
@@ -166,7 +169,8 @@ int accept_tensors(PyObject* obj, int position, Parsed& p, Arg* out) {
     } else if (is_tensor(item)) {
       data[i] = impl_of(item);
     } else {
-      raise(PyExc_TypeError, "expected Tensor as element %zd in argument %d, but got %s", i, position, Py_TYPE(item)->tp_name);
+      raise(PyExc_TypeError, "expected Tensor as element %zd in argument %d, but got %s", i, position,
+            Py_TYPE(item)->tp_name);
     }
   }
   *out = Arg::list(Tag::TensorList, data, static_cast<size_t>(items.n));
@@ -277,7 +281,8 @@ bool number_argument(PyObject* obj, Arg* out) {
     *out = Arg::of(std::complex<double>(PyComplex_RealAsDouble(obj), PyComplex_ImagAsDouble(obj)));
     return true;
   }
-  if (is_exact_tensor(obj) || obj == Py_None || PyUnicode_Check(obj) || PyTuple_Check(obj) || PyList_Check(obj)) return false;
+  if (is_exact_tensor(obj) || obj == Py_None || PyUnicode_Check(obj) || PyTuple_Check(obj) || PyList_Check(obj))
+    return false;
   if (is_symbolic(obj)) refuse_symbolic();
   if (is_numpy_bool(obj)) {
     *out = Arg::of(PyObject_IsTrue(obj) == 1);
@@ -311,17 +316,14 @@ int accept(const Param& param, PyObject* obj, int position, Parsed& p, Arg* out,
     case ParamType::Scalar:
       if (is_symbolic(obj)) refuse_symbolic();
       return number_argument(obj, out) || number_from_tensor(obj, p, out);
-    case ParamType::Int:
-      return accept_int(obj, p, out);
-    case ParamType::Double:
-      return accept_double(obj, p, out);
+    case ParamType::Int: return accept_int(obj, p, out);
+    case ParamType::Double: return accept_double(obj, p, out);
     case ParamType::Bool:
       if (!PyBool_Check(obj)) return 0;
       *out = Arg::of(obj == Py_True);
       return 1;
     case ParamType::TensorList:
-    case ParamType::OptionalTensorList:
-      return accept_tensors(obj, position, p, out);
+    case ParamType::OptionalTensorList: return accept_tensors(obj, position, p, out);
     case ParamType::IntList: {
       Items items;
       if (items_of(obj, &items)) return ints_from_items(param, items, p, out, failed);
@@ -333,12 +335,9 @@ int accept(const Param& param, PyObject* obj, int position, Parsed& p, Arg* out,
       *out = Arg::of(IntArrayRef(data, static_cast<size_t>(param.size)));
       return 1;
     }
-    case ParamType::DoubleList:
-      return accept_doubles(obj, p, out);
-    case ParamType::BoolList:
-      return accept_bools(obj, p, out);
-    case ParamType::ScalarList:
-      return accept_scalars(obj, p, out);
+    case ParamType::DoubleList: return accept_doubles(obj, p, out);
+    case ParamType::BoolList: return accept_bools(obj, p, out);
+    case ParamType::ScalarList: return accept_scalars(obj, p, out);
     case ParamType::Generator:
       if (!is_generator(obj)) return 0;
       *out = Arg::of(generator_of(obj));
@@ -373,16 +372,12 @@ int accept(const Param& param, PyObject* obj, int position, Parsed& p, Arg* out,
       if (const Device d = out->device(); !d.is_cpu() && !d.is_meta()) p.absent_device = d;
       return 1;
     case ParamType::String:
-    case ParamType::Dimname:
-      return accept_text(obj, out);
-    case ParamType::Object:
-      *out = Arg::list(Tag::Object, obj, 0);
-      return 1;
+    case ParamType::Dimname: return accept_text(obj, out);
+    case ParamType::Object: *out = Arg::list(Tag::Object, obj, 0); return 1;
     case ParamType::Stream:
       if (!is_stream(obj)) return 0;
       refuse("stream argument", Py_TYPE(obj)->tp_name, "there is no stream on the CPU");
-    case ParamType::DimnameList:
-      return 0;
+    case ParamType::DimnameList: return 0;
   }
   return 0;
 }

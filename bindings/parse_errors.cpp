@@ -32,8 +32,8 @@ std::vector<Keyword> keywords_of(const PyCall& call) {
   return out;
 }
 
-// A signature as upstream's message code reads it back from its own text: '*' counts as an argument, and one with a default
-// matches neither name nor type.
+// A signature as upstream's message code reads it back from its own text: '*' counts as an argument, and one with a
+// default matches neither name nor type.
 struct Slot {
   std::string name, type;
 };
@@ -145,7 +145,8 @@ void raise_no_match(const Function& f, const PyCall& call, Parsed& p) {
       text += "unrecognized keyword arguments: " + joined(unknown);
     } else {
       const bool count_fits = slots.size() == static_cast<size_t>(given);
-      text += (count_fits ? marked_types(slots, call, keywords) : plain_types(call, keywords)) + ", but expected " + signature_text(*only);
+      text += (count_fits ? marked_types(slots, call, keywords) : plain_types(call, keywords)) + ", but expected " +
+              signature_text(*only);
     }
   } else {
     text += plain_types(call, keywords) + ", but expected one of:\n";
@@ -156,8 +157,11 @@ void raise_no_match(const Function& f, const PyCall& call, Parsed& p) {
       const std::vector<Slot> slots = slots_of(s);
       if (slots.size() != static_cast<size_t>(given)) continue;
       const std::vector<std::string> unknown = unknown_keywords(slots, keywords);
-      if (!unknown.empty()) text += "      didn't match because some of the keywords were incorrect: " + joined(unknown) + "\n";
-      else text += "      didn't match because some of the arguments have invalid types: " + marked_types(slots, call, keywords) + "\n";
+      if (!unknown.empty())
+        text += "      didn't match because some of the keywords were incorrect: " + joined(unknown) + "\n";
+      else
+        text += "      didn't match because some of the arguments have invalid types: " +
+                marked_types(slots, call, keywords) + "\n";
     }
   }
   PyErr_SetString(PyExc_TypeError, text.c_str());

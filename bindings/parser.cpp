@@ -88,8 +88,8 @@ PyObject* find_keyword(const PyCall& call, Py_ssize_t n, const char* name) {
   if (required != s.num_positional)
     raise(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given", f.name, required,
           static_cast<int>(s.num_positional), nargs);
-  raise(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", f.name, static_cast<int>(s.num_positional),
-        s.num_positional == 1 ? "" : "s", nargs, nargs == 1 ? "was" : "were");
+  raise(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", f.name,
+        static_cast<int>(s.num_positional), s.num_positional == 1 ? "" : "s", nargs, nargs == 1 ? "was" : "were");
 }
 
 [[noreturn]] void raise_missing(const Function& f, const Signature& s, int from) {
@@ -100,7 +100,8 @@ PyObject* find_keyword(const PyCall& call, Py_ssize_t n, const char* name) {
     names += (missing++ ? ", \"" : "\"") + std::string(s.params[i].name) + "\"";
   }
   // Upstream's plural is the wrong way round.
-  raise(PyExc_TypeError, "%s() missing %d required positional argument%s: %s", f.name, missing, missing == 1 ? "s" : "", names.c_str());
+  raise(PyExc_TypeError, "%s() missing %d required positional argument%s: %s", f.name, missing, missing == 1 ? "s" : "",
+        names.c_str());
 }
 
 [[noreturn]] void raise_keywords(const Function& f, const Signature& s, const PyCall& call) {
@@ -117,16 +118,18 @@ PyObject* find_keyword(const PyCall& call, Py_ssize_t n, const char* name) {
   raise(PyExc_TypeError, "invalid keyword arguments");
 }
 
-[[noreturn]] void raise_type(const Function& f, const Param& param, PyObject* obj, bool keyword, Py_ssize_t position, Py_ssize_t failed) {
+[[noreturn]] void raise_type(const Function& f, const Param& param, PyObject* obj, bool keyword, Py_ssize_t position,
+                             Py_ssize_t failed) {
   const char* const want = param_type_name(param.type);
   if (keyword)
     raise(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", f.name, param.name, want, Py_TYPE(obj)->tp_name);
   if (failed >= 0 && PySequence_Check(obj)) {
     const PyRef item = PyRef::check(PySequence_GetItem(obj, failed));
-    raise(PyExc_TypeError, "%s(): argument '%s' (position %zd) must be %s, but found element of type %s at pos %zd", f.name, param.name,
-          position, want, Py_TYPE(item.get())->tp_name, failed);
+    raise(PyExc_TypeError, "%s(): argument '%s' (position %zd) must be %s, but found element of type %s at pos %zd",
+          f.name, param.name, position, want, Py_TYPE(item.get())->tp_name, failed);
   }
-  raise(PyExc_TypeError, "%s(): argument '%s' (position %zd) must be %s, not %s", f.name, param.name, position, want, Py_TYPE(obj)->tp_name);
+  raise(PyExc_TypeError, "%s(): argument '%s' (position %zd) must be %s, not %s", f.name, param.name, position, want,
+        Py_TYPE(obj)->tp_name);
 }
 
 // Self is the schema's first argument but for `where`, whose condition comes first.
@@ -220,8 +223,9 @@ namespace {
 
 // The Python-visible callable that __torch_function__ is told.
 PyRef public_callable(const Function& f) {
-  static constexpr const char* kApis[][2] = {{"torch.nn", "_nn"},         {"torch.linalg", "_linalg"}, {"torch.fft", "_fft"},
-                                             {"torch.special", "_special"}, {"torch.sparse", "_sparse"}, {"torch.nested", "_nested"}};
+  static constexpr const char* kApis[][2] = {{"torch.nn", "_nn"},         {"torch.linalg", "_linalg"},
+                                             {"torch.fft", "_fft"},       {"torch.special", "_special"},
+                                             {"torch.sparse", "_sparse"}, {"torch.nested", "_nested"}};
   if (f.method) return PyRef::check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_class), f.name));
   const PyRef core = PyRef::check(PyImport_ImportModule("torch._C"));
   const char* api = "_VariableFunctions";
@@ -277,7 +281,8 @@ const Signature* parse(const Function& f, const PyCall& call, Parsed& p, PyObjec
     }
     if (any_deprecated)
       for (int i = 0; i < n && !found; ++i)
-        if ((f.signatures[i].flags & Signature::kDeprecated) && try_signature(f, f.signatures[i], call, p, false)) found = &f.signatures[i];
+        if ((f.signatures[i].flags & Signature::kDeprecated) && try_signature(f, f.signatures[i], call, p, false))
+          found = &f.signatures[i];
     if (!found) raise_no_match(f, call, p);
   }
   if (__builtin_expect((found->flags & Signature::kDeprecated) != 0, 0)) warn_deprecated(f, *found);
@@ -288,7 +293,8 @@ const Signature* parse(const Function& f, const PyCall& call, Parsed& p, PyObjec
   }
   p.finish();
   // Modes may have fakes of that device's tensors, and the makers of subclasses only note it.
-  if (__builtin_expect(!p.absent_device.is_cpu(), 0) && (thread_state.included & KeySet(DispatchKey::Python).raw()) == 0 &&
+  if (__builtin_expect(!p.absent_device.is_cpu(), 0) &&
+      (thread_state.included & KeySet(DispatchKey::Python).raw()) == 0 &&
       torch_function_state.disabled != TorchFunctionState::kAll)
     initialize_device(p.absent_device);
   p.signature = found;
@@ -342,7 +348,8 @@ void name_options(const Function& f, const Signature& s, Parsed& p) {
     if (param.type == ParamType::Tensor && param.arg >= 0 && param.arg < s.num_args) takes_tensor = true;
     if (param.arg < 0 || param.arg >= s.num_args || !p.arg(param.arg).is_none()) continue;
     if (param.type == ParamType::Device) device = param.arg;
-    else if (param.type == ParamType::Bool && std::strcmp(param.name, "pin_memory") == 0) p.arg(param.arg) = Arg::of(false);
+    else if (param.type == ParamType::Bool && std::strcmp(param.name, "pin_memory") == 0)
+      p.arg(param.arg) = Arg::of(false);
   }
   if (device >= 0 && !takes_tensor && !f.method) p.arg(device) = Arg::of(Device());
 }
@@ -363,7 +370,8 @@ PyObject* run(const Function& f, const Signature& s, const PyCall& call, Parsed&
   }
   if (s.flags & Signature::kInplaceSelf) {
     if (f.method) return Py_NewRef(call.self);
-    if (op.info->num_returns == 0) return Py_NewRef(call.nargs > 0 ? call.args[0] : find_keyword(call, call.num_keywords(), s.params[0].name));
+    if (op.info->num_returns == 0)
+      return Py_NewRef(call.nargs > 0 ? call.args[0] : find_keyword(call, call.num_keywords(), s.params[0].name));
   }
   PyObject* const result = results_to_python(f, op, out.data());
   if (p.requires_grad && result && is_tensor(result)) set_requires_grad(tensor_of(result), true);

@@ -19,7 +19,8 @@ constexpr size_t kMaxNesting = 128;
 
 bool is_text(PyObject* o) { return PyUnicode_Check(o) || PyBytes_Check(o); }
 
-// ---- one number -----------------------------------------------------------------------------------------------------------
+// ---- one number
+// -----------------------------------------------------------------------------------------------------------
 double number_as_double(PyObject* o) {
   if (PyFloat_CheckExact(o)) return PyFloat_AS_DOUBLE(o);
   const double v = PyFloat_AsDouble(o);
@@ -41,12 +42,16 @@ uint64_t number_as_uint(PyObject* o) {
   return static_cast<uint64_t>(number_as_int(index.get()));
 }
 
-[[noreturn]] void overflow(ScalarType t) { fail(ErrorKind::Runtime, "value cannot be converted to type ", dtype_name(t), " without overflow"); }
+[[noreturn]] void overflow(ScalarType t) {
+  fail(ErrorKind::Runtime, "value cannot be converted to type ", dtype_name(t), " without overflow");
+}
 
 template <class T>
 T checked_from_double(double v, ScalarType t) {
   // The upper limit of a 64-bit type rounds up to a power of two, as in upstream's comparison.
-  if (std::isnan(v) || v < static_cast<double>(std::numeric_limits<T>::lowest()) || v > static_cast<double>(std::numeric_limits<T>::max())) overflow(t);
+  if (std::isnan(v) || v < static_cast<double>(std::numeric_limits<T>::lowest()) ||
+      v > static_cast<double>(std::numeric_limits<T>::max()))
+    overflow(t);
   return static_cast<T>(v);
 }
 template <class T>
@@ -58,7 +63,8 @@ T number_as(PyObject* o, ScalarType t) {
     const int64_t v = number_as_int(o);
     if constexpr (std::is_same_v<T, int64_t>) return v;
     // Unsigned types take negative numbers down to minus their maximum, and wrap.
-    const int64_t low = std::is_signed_v<T> ? std::numeric_limits<T>::min() : -static_cast<int64_t>(std::numeric_limits<T>::max());
+    const int64_t low =
+        std::is_signed_v<T> ? std::numeric_limits<T>::min() : -static_cast<int64_t>(std::numeric_limits<T>::max());
     if (v < low || v > static_cast<int64_t>(std::numeric_limits<T>::max())) overflow(t);
     return static_cast<T>(v);
   }
@@ -78,13 +84,15 @@ void put(void* at, T v) {
   std::memcpy(at, &v, sizeof v);
 }
 
-// ---- sequences ------------------------------------------------------------------------------------------------------------
+// ---- sequences
+// ------------------------------------------------------------------------------------------------------------
 void warn_arrays_in_list() {
   static bool warned = false;
   if (warned) return;
   warned = true;
   if (PyErr_WarnEx(PyExc_UserWarning,
-                   "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a single "
+                   "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
+                   "list to a single "
                    "numpy.ndarray with numpy.array() before converting to a tensor.",
                    1) < 0)
     throw PythonError();
@@ -136,7 +144,9 @@ class Store {
 
 ScalarType complex_default() {
   const ScalarType t = default_dtype();
-  return t == ScalarType::Double ? ScalarType::ComplexDouble : t == ScalarType::Half ? ScalarType::ComplexHalf : ScalarType::ComplexFloat;
+  return t == ScalarType::Double ? ScalarType::ComplexDouble
+         : t == ScalarType::Half ? ScalarType::ComplexHalf
+                                 : ScalarType::ComplexFloat;
 }
 
 // The exact types that most data consists of.
@@ -240,7 +250,8 @@ void store_number(PyObject* o, ScalarType t, void* at) {
   }
   if (t == ScalarType::ComplexHalf) {
     const std::complex<double> v = number_as_complex(o);
-    convert_row(ScalarType::ComplexDouble, reinterpret_cast<const char*>(&v), sizeof v, t, static_cast<char*>(at), 4, 1);
+    convert_row(ScalarType::ComplexDouble, reinterpret_cast<const char*>(&v), sizeof v, t, static_cast<char*>(at), 4,
+                1);
   } else if (is_reduced_float(t) || is_float8(t)) {
     const double v = number_as_double(o);
     convert_row(ScalarType::Double, reinterpret_cast<const char*>(&v), sizeof v, t, static_cast<char*>(at), 1, 1);
@@ -280,7 +291,8 @@ PyObject* load_number(ScalarType t, const void* at) {
   }
   if (t == ScalarType::ComplexHalf) {
     std::complex<double> v;
-    convert_row(t, static_cast<const char*>(at), 4, ScalarType::ComplexDouble, reinterpret_cast<char*>(&v), sizeof v, 1);
+    convert_row(t, static_cast<const char*>(at), 4, ScalarType::ComplexDouble, reinterpret_cast<char*>(&v), sizeof v,
+                1);
     return PyComplex_FromDoubles(v.real(), v.imag());
   }
   if (is_reduced_float(t) || is_float8(t)) {

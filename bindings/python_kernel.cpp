@@ -59,7 +59,8 @@ void append_arguments(const FunctionSchema& schema, std::span<const Arg> args, P
   }
   if (names.empty()) return;
   out.names = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(names.size())));
-  for (size_t i = 0; i < names.size(); ++i) PyTuple_SET_ITEM(out.names.get(), static_cast<Py_ssize_t>(i), names[i].release());
+  for (size_t i = 0; i < names.size(); ++i)
+    PyTuple_SET_ITEM(out.names.get(), static_cast<Py_ssize_t>(i), names[i].release());
 }
 
 namespace {
@@ -96,7 +97,8 @@ void take_results(const FunctionSchema& schema, PyObject* result, Value* out) {
 
 namespace {
 
-void run(PyObject* function, const FunctionSchema& schema, std::span<const Arg> args, PythonArguments& given, Value* out) {
+void run(PyObject* function, const FunctionSchema& schema, std::span<const Arg> args, PythonArguments& given,
+         Value* out) {
   append_arguments(schema, args, given);
   std::vector<PyObject*> values;
   values.reserve(given.values.size());

@@ -21,11 +21,13 @@ std::vector<PyTypeObject*>& types() {
 // "torch.return_types.max(\nvalues=..., \nindices=...)", upstream's own layout.
 PyObject* repr(PyObject* self) {
   const PyRef name = PyRef::adopt(PyUnicode_FromString(Py_TYPE(self)->tp_name));
-  const PyRef fields = PyRef::adopt(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__"));
+  const PyRef fields =
+      PyRef::adopt(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(self)), "__match_args__"));
   if (!name || !fields) return nullptr;
   PyRef text = PyRef::adopt(PyUnicode_FromFormat("%U(", name.get()));
   for (Py_ssize_t i = 0; text && i < PyTuple_GET_SIZE(self) && i < PyTuple_GET_SIZE(fields.get()); ++i)
-    text = PyRef::adopt(PyUnicode_FromFormat("%U%s\n%U=%R", text.get(), i ? "," : "", PyTuple_GET_ITEM(fields.get(), i), PyTuple_GET_ITEM(self, i)));
+    text = PyRef::adopt(PyUnicode_FromFormat("%U%s\n%U=%R", text.get(), i ? "," : "", PyTuple_GET_ITEM(fields.get(), i),
+                                             PyTuple_GET_ITEM(self, i)));
   return text ? PyUnicode_FromFormat("%U)", text.get()) : nullptr;
 }
 

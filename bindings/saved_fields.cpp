@@ -15,16 +15,20 @@ namespace {
 using Kind = SavedField::Kind;
 
 template <class T>
-const T& read(const SavedField& field, Node& node) { return *static_cast<const T*>(field.get(node)); }
+const T& read(const SavedField& field, Node& node) {
+  return *static_cast<const T*>(field.get(node));
+}
 
 PyObject* tuple_of(const std::vector<int64_t>& values) {
   const PyRef tuple = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  for (size_t i = 0; i < values.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(values[i]));
+  for (size_t i = 0; i < values.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(values[i]));
   return PyRef(tuple).release();
 }
 PyObject* tuple_of(const std::vector<double>& values) {
   const PyRef tuple = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  for (size_t i = 0; i < values.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyFloat_FromDouble(values[i]));
+  for (size_t i = 0; i < values.size(); ++i)
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyFloat_FromDouble(values[i]));
   return PyRef(tuple).release();
 }
 PyObject* show(int64_t v) { return PyLong_FromLongLong(v); }
@@ -77,7 +81,8 @@ PyObject* get_raw(PyObject* self, void* field) {
     auto& list = *static_cast<std::vector<SavedVariable>*>(f.get(*node));
     const PyRef tuple = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
     for (size_t i = 0; i < list.size(); ++i)
-      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyRef::check(saved_tensor_object(list[i], *node)).release());
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       PyRef::check(saved_tensor_object(list[i], *node)).release());
     return PyRef(tuple).release();
   });
 }

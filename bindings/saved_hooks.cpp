@@ -1,4 +1,5 @@
-// torch.autograd.graph.saved_tensors_hooks: Python packs the tensors that nodes save, and unpacks them for the backward.
+// torch.autograd.graph.saved_tensors_hooks: Python packs the tensors that nodes save, and unpacks them for the
+// backward.
 #include <string>
 #include <vector>
 
@@ -38,7 +39,8 @@ class PythonPacked final : public PackedTensor {
     const GilAcquire gil;
     const PyRef answer = PyRef::check(PyObject_CallOneArg(unpack_, packed_));
     if (!is_tensor(answer.get()))
-      raise(PyExc_TypeError, "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s", Py_TYPE(answer.get())->tp_name);
+      raise(PyExc_TypeError, "Output of saved tensor unpack_hook expected to be a Tensor but got result of type %s",
+            Py_TYPE(answer.get())->tp_name);
     return tensor_of(answer.get());
   }
 
@@ -56,8 +58,10 @@ Ref<PackedTensor> pack(const Tensor& t) {
   const PyRef given = PyRef::check(wrap(t));
   PyRef answer = PyRef::check(PyObject_CallOneArg(hooks.pack, given.get()));
   TN_CHECK(t->version() == version,
-           "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by in-place "
-           "operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the input "
+           "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not "
+           "be modified by in-place "
+           "operations as this can lead to unexpected side-effects. Please open an issue if you need to perform "
+           "in-place operations on the input "
            "to a pack hook.");
   return make_ref<PythonPacked>(answer.release(), hooks.unpack);
 }
@@ -97,7 +101,8 @@ PyObject* disable(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"error_message", "fail_if_non_empty", nullptr};
     const char* message = nullptr;
     int fail_if_non_empty = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|p", const_cast<char**>(names), &message, &fail_if_non_empty)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|p", const_cast<char**>(names), &message, &fail_if_non_empty))
+      return nullptr;
     TN_CHECK(!fail_if_non_empty || state().stack.empty(), message);
     state().disabled = message;
     Py_RETURN_NONE;
@@ -122,8 +127,7 @@ PyObject* set_tracing(PyObject*, PyObject* on) {
 // ---- SavedTensor: a tensor kept as a node keeps it ---------------------------------------------------------------
 
 struct SavedTensor {
-  PyObject_HEAD
-  SavedVariable* saved;
+  PyObject_HEAD SavedVariable* saved;
   Node* owner;  // owned: whose saved tensor it is; of results the node that made them
   bool own;     // saved dies with this object, and not with the node
 };
@@ -141,8 +145,11 @@ PyObject* make_saved(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"tensor", "is_output", "is_inplace_on_view", nullptr};
     PyObject* tensor = nullptr;
     int is_output = 0, inplace_on_view = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Op|p", const_cast<char**>(names), &tensor, &is_output, &inplace_on_view)) return nullptr;
-    if (!is_tensor(tensor)) raise(PyExc_TypeError, "_make_saved_tensor(): expected a Tensor, got %s", Py_TYPE(tensor)->tp_name);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Op|p", const_cast<char**>(names), &tensor, &is_output,
+                                     &inplace_on_view))
+      return nullptr;
+    if (!is_tensor(tensor))
+      raise(PyExc_TypeError, "_make_saved_tensor(): expected a Tensor, got %s", Py_TYPE(tensor)->tp_name);
     const Tensor& t = tensor_of(tensor);
     const PyRef self = PyRef::check(saved_type.tp_alloc(&saved_type, 0));
     Ref<Node> owner = is_output ? grad_fn_of(t) : Ref<Node>();
@@ -162,7 +169,9 @@ PyObject* unpack_saved(PyObject* self, PyObject*) {
   return guarded([&] { return wrap(saved_of(self)->saved->unpack(*saved_of(self)->owner)); });
 }
 // All packed tensors here are Python's.
-const PythonPacked* packed_of(PyObject* self) { return static_cast<const PythonPacked*>(saved_of(self)->saved->packed()); }
+const PythonPacked* packed_of(PyObject* self) {
+  return static_cast<const PythonPacked*>(saved_of(self)->saved->packed());
+}
 PyObject* saved_data(PyObject* self, void*) {
   if (const PythonPacked* const packed = packed_of(self)) return Py_NewRef(packed->packed());
   return guarded([&] { return wrap(saved_of(self)->saved->data()); });
@@ -188,15 +197,17 @@ PyMethodDef saved_methods[] = {{"unpack", unpack_saved, METH_NOARGS, nullptr},
                                {"register_hooks", register_saved_hooks, METH_VARARGS, nullptr},
                                {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef tensor_properties[] = {{"data", saved_data, nullptr, nullptr, nullptr},
-                                  {"unpack_hook", saved_unpack_hook, nullptr, nullptr, nullptr},
-                                  {nullptr, nullptr, nullptr, nullptr, nullptr}};
+                                   {"unpack_hook", saved_unpack_hook, nullptr, nullptr, nullptr},
+                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMethodDef methods[] = {
-    {"_make_saved_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_saved)), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_make_saved_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_saved)),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_push_saved_tensors_default_hooks", push, METH_VARARGS, nullptr},
     {"_pop_saved_tensors_default_hooks", pop, METH_NOARGS, nullptr},
     {"_top_saved_tensors_default_hooks", top, METH_O, nullptr},
-    {"_saved_tensors_hooks_disable", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(disable)), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_saved_tensors_hooks_disable", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(disable)),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_saved_tensors_hooks_enable", enable, METH_NOARGS, nullptr},
     {"_saved_tensors_hooks_is_enabled", is_enabled, METH_NOARGS, nullptr},
     {"_saved_tensors_hooks_get_disabled_error_message", disabled_message, METH_NOARGS, nullptr},
@@ -230,7 +241,9 @@ bool bind_saved_hooks(PyObject* module) {
   saved_type.tp_dealloc = dealloc_saved;
   saved_type.tp_methods = saved_methods;
   saved_type.tp_getset = tensor_properties;
-  return ready_type(saved_type, "torch._C._autograd.SavedTensor", sizeof(SavedTensor), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE) && add_to_module(autograd.get(), "SavedTensor", saved_type);
+  return ready_type(saved_type, "torch._C._autograd.SavedTensor", sizeof(SavedTensor),
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE) &&
+         add_to_module(autograd.get(), "SavedTensor", saved_type);
 }
 
 }  // namespace tn::py

@@ -21,24 +21,21 @@ using schema_support::text_of;
 using schema_support::to_str;
 
 struct PySchema {
-  PyObject_HEAD
-  FunctionSchema* schema;  // holds a reference; null until __init__ of a subclass ran
-  PyObject* arguments;     // tuples of Argument, made on first use
+  PyObject_HEAD FunctionSchema* schema;  // holds a reference; null until __init__ of a subclass ran
+  PyObject* arguments;                   // tuples of Argument, made on first use
   PyObject* returns;
   PyObject* name;
   PyObject* weakrefs;
 };
 
 struct PyArgument {
-  PyObject_HEAD
-  const Argument* argument;
+  PyObject_HEAD const Argument* argument;
   FunctionSchema* owner;  // keeps `argument`; null for an Argument made in Python, which owns it
   PyObject* name;
 };
 
 struct PyAlias {
-  PyObject_HEAD
-  AliasInfo* alias;
+  PyObject_HEAD AliasInfo* alias;
 };
 
 PyTypeObject* schema_class = nullptr;
@@ -75,7 +72,8 @@ void read_alias_set(PyObject* names, AliasSet& out) {
     Owned item(next);
     std::string_view name = text_of(item.get(), "_AliasInfo()");
     size_t colons = name.find("::");
-    TN_CHECK(colons != std::string_view::npos, "all symbols must have a namespace, <namespace>::<string>, but found: ", name);
+    TN_CHECK(colons != std::string_view::npos,
+             "all symbols must have a namespace, <namespace>::<string>, but found: ", name);
     out.add(name.substr(colons + 2));
   }
 }
@@ -118,7 +116,8 @@ PyType_Slot alias_slots[] = {
     {Py_tp_getset, alias_getset},
     {0, nullptr},
 };
-PyType_Spec alias_spec = {"torch._C._AliasInfo", sizeof(PyAlias), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, alias_slots};
+PyType_Spec alias_spec = {"torch._C._AliasInfo", sizeof(PyAlias), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                          alias_slots};
 
 // ---- Argument ---------------------------------------------------------------------------------------------------
 
@@ -167,22 +166,25 @@ DefaultValue read_default(PyObject* object) {
     return value;
   }
   if (PyFloat_Check(object)) return PyFloat_AS_DOUBLE(object);
-  if (PyComplex_Check(object)) return std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object));
+  if (PyComplex_Check(object))
+    return std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object));
   if (PyUnicode_Check(object)) return std::string(text_of(object, "Argument()"));
   if (PyList_Check(object) || PyTuple_Check(object)) return read_list_default(object);
-  fail(ErrorKind::Type, "Argument(): expected a number, a str, None or a list of numbers, got ", Py_TYPE(object)->tp_name,
-       " (default_value)");
+  fail(ErrorKind::Type, "Argument(): expected a number, a str, None or a list of numbers, got ",
+       Py_TYPE(object)->tp_name, " (default_value)");
 }
 
 PyObject* argument_new(PyTypeObject*, PyObject* args, PyObject*) {
   return guarded([&]() -> PyObject* {
     PyObject *name, *type, *size, *default_value, *alias;
     int kwarg_only = 0;
-    if (!PyArg_ParseTuple(args, "OOOOpO:Argument", &name, &type, &size, &default_value, &kwarg_only, &alias)) return nullptr;
+    if (!PyArg_ParseTuple(args, "OOOOpO:Argument", &name, &type, &size, &default_value, &kwarg_only, &alias))
+      return nullptr;
     auto argument = std::make_unique<Argument>();
     argument->name = text_of(name, "Argument()");
     argument->type = argument->real_type = unwrap_type(type);
-    if (!argument->type) fail(ErrorKind::Type, "Argument(): expected a torch._C.Type, got ", Py_TYPE(type)->tp_name, " (type)");
+    if (!argument->type)
+      fail(ErrorKind::Type, "Argument(): expected a torch._C.Type, got ", Py_TYPE(type)->tp_name, " (type)");
     if (size != Py_None) {
       argument->size = static_cast<int32_t>(PyLong_AsLong(size));
       if (PyErr_Occurred()) return nullptr;
@@ -270,7 +272,8 @@ PyType_Slot argument_slots[] = {
     {Py_tp_methods, argument_methods},
     {0, nullptr},
 };
-PyType_Spec argument_spec = {"torch._C.Argument", sizeof(PyArgument), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, argument_slots};
+PyType_Spec argument_spec = {"torch._C.Argument", sizeof(PyArgument), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                             argument_slots};
 
 // ---- FunctionSchema ---------------------------------------------------------------------------------------------
 
@@ -301,7 +304,8 @@ std::vector<Argument> read_arguments(PyObject* sequence) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
     if (!PyObject_TypeCheck(item, argument_class)) {
-      fail(ErrorKind::Type, "FunctionSchema(): expected a sequence of Argument, got ", Py_TYPE(item)->tp_name, " in it");
+      fail(ErrorKind::Type, "FunctionSchema(): expected a sequence of Argument, got ", Py_TYPE(item)->tp_name,
+           " in it");
     }
     out.push_back(argument_at(item));
   }
@@ -312,13 +316,14 @@ int schema_init(PyObject* object, PyObject* args, PyObject*) {
   return guarded<int>(-1, [&] {
     PyObject *name, *overload_name, *arguments, *returns;
     int is_vararg = 0, is_varret = 0;
-    if (!PyArg_ParseTuple(args, "UUOOpp:FunctionSchema", &name, &overload_name, &arguments, &returns, &is_vararg, &is_varret)) {
+    if (!PyArg_ParseTuple(args, "UUOOpp:FunctionSchema", &name, &overload_name, &arguments, &returns, &is_vararg,
+                          &is_varret)) {
       return -1;
     }
-    set_schema(schema_self(object),
-               make_ref<FunctionSchema>(std::string(text_of(name, "FunctionSchema()")),
-                                        std::string(text_of(overload_name, "FunctionSchema()")), read_arguments(arguments),
-                                        read_arguments(returns), is_vararg != 0, is_varret != 0));
+    set_schema(schema_self(object), make_ref<FunctionSchema>(std::string(text_of(name, "FunctionSchema()")),
+                                                             std::string(text_of(overload_name, "FunctionSchema()")),
+                                                             read_arguments(arguments), read_arguments(returns),
+                                                             is_vararg != 0, is_varret != 0));
     return 0;
   });
 }
@@ -361,10 +366,12 @@ PyObject* argument_list(PySchema* self, const std::vector<Argument>& arguments, 
   return list;
 }
 PyObject* schema_arguments(PyObject* self, void*) {
-  return guarded([&] { return argument_list(schema_self(self), schema_at(self).arguments(), schema_self(self)->arguments); });
+  return guarded(
+      [&] { return argument_list(schema_self(self), schema_at(self).arguments(), schema_self(self)->arguments); });
 }
 PyObject* schema_returns(PyObject* self, void*) {
-  return guarded([&] { return argument_list(schema_self(self), schema_at(self).returns(), schema_self(self)->returns); });
+  return guarded(
+      [&] { return argument_list(schema_self(self), schema_at(self).returns(), schema_self(self)->returns); });
 }
 PyObject* schema_is_mutable(PyObject* self, void*) {
   return guarded([&] { return PyBool_FromLong(schema_at(self).is_mutable()); });
@@ -383,7 +390,8 @@ Py_hash_t schema_hash(PyObject* self) {
 }
 
 const FunctionSchema& expect_schema(PyObject* object, const char* what) {
-  if (!unwrap_schema(object)) fail(ErrorKind::Type, what, ": expected a FunctionSchema, got ", Py_TYPE(object)->tp_name);
+  if (!unwrap_schema(object))
+    fail(ErrorKind::Type, what, ": expected a FunctionSchema, got ", Py_TYPE(object)->tp_name);
   return schema_at(object);
 }
 // As upstream's: comparing with what is no schema is a mistake.
@@ -396,13 +404,15 @@ PyObject* schema_compare(PyObject* self, PyObject* other, int op) {
 }
 PyObject* schema_is_backward_compatible(PyObject* self, PyObject* old) {
   return guarded([&] {
-    return PyBool_FromLong(schema_at(self).is_backward_compatible_with(expect_schema(old, "is_backward_compatible_with()")));
+    return PyBool_FromLong(
+        schema_at(self).is_backward_compatible_with(expect_schema(old, "is_backward_compatible_with()")));
   });
 }
 PyObject* schema_check_forward_compatible(PyObject* self, PyObject* old) {
   return guarded([&]() -> PyObject* {
     std::string why_not;
-    bool ok = schema_at(self).is_forward_compatible_with(expect_schema(old, "check_forward_compatible_with()"), why_not);
+    bool ok =
+        schema_at(self).is_forward_compatible_with(expect_schema(old, "check_forward_compatible_with()"), why_not);
     Owned reason(to_str(why_not));
     return reason ? PyTuple_Pack(2, ok ? Py_True : Py_False, reason.get()) : nullptr;
   });
@@ -456,7 +466,8 @@ PyObject* parse_schema_function(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"schema", "allow_typevars", nullptr};
     PyObject* text = nullptr;
     int allow_typevars = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|p:parse_schema", const_cast<char**>(names), &text, &allow_typevars)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|p:parse_schema", const_cast<char**>(names), &text,
+                                     &allow_typevars)) {
       return nullptr;
     }
     return wrap_schema(parse_schema(text_of(text, "parse_schema()"), allow_typevars != 0));
@@ -477,7 +488,9 @@ struct ToPython {
   PyObject* operator()(Bit value) const { return PyBool_FromLong(value == Bit::kTrue); }
   PyObject* operator()(int64_t value) const { return PyLong_FromLongLong(value); }
   PyObject* operator()(double value) const { return PyFloat_FromDouble(value); }
-  PyObject* operator()(const std::complex<double>& value) const { return PyComplex_FromDoubles(value.real(), value.imag()); }
+  PyObject* operator()(const std::complex<double>& value) const {
+    return PyComplex_FromDoubles(value.real(), value.imag());
+  }
   PyObject* operator()(const std::string& value) const { return to_str(value); }
   PyObject* operator()(Device value) const {
     return PyObject_CallMethod(module_object, "device", "s", value.str().c_str());
@@ -514,7 +527,8 @@ void bind_schema(PyObject* module) {
   argument_class = add_class(module, &argument_spec);
   schema_class = add_class(module, &schema_spec);
   bind_schema_info(module);
-  if (PyModule_AddFunctions(module, functions) < 0) fail(ErrorKind::Runtime, "torch._C: schema functions can't be added");
+  if (PyModule_AddFunctions(module, functions) < 0)
+    fail(ErrorKind::Runtime, "torch._C: schema functions can't be added");
 }
 
 }  // namespace tn

@@ -16,8 +16,7 @@ using schema_support::Owned;
 using schema_support::text_of;
 
 struct PySlot {
-  PyObject_HEAD
-  PyObject* side;  // a _SchemaArgType
+  PyObject_HEAD PyObject* side;  // a _SchemaArgType
   SchemaSlot slot;
 };
 
@@ -28,8 +27,7 @@ struct Call {
   bool current = true;             // info knows the values
 };
 struct PyInfo {
-  PyObject_HEAD
-  Call* call;
+  PyObject_HEAD Call* call;
 };
 
 PyTypeObject* slot_class = nullptr;
@@ -83,7 +81,8 @@ PyType_Slot slot_slots[] = {
     {Py_tp_getset, slot_getset},
     {0, nullptr},
 };
-PyType_Spec slot_spec = {"torch._C._SchemaArgument", sizeof(PySlot), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slot_slots};
+PyType_Spec slot_spec = {"torch._C._SchemaArgument", sizeof(PySlot), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                         slot_slots};
 
 // ---- facts on values --------------------------------------------------------------------------------------------
 
@@ -229,7 +228,8 @@ PyObject* info_add_values(PyObject* self, PyObject* values) {
 }
 
 PyMethodDef info_methods[] = {
-    {"is_mutable", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(info_is_mutable)), METH_FASTCALL, nullptr},
+    {"is_mutable", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(info_is_mutable)), METH_FASTCALL,
+     nullptr},
     {"has_argument", info_has_argument, METH_O, nullptr},
     {"may_alias", info_pair<&SchemaInfo::may_alias>, METH_VARARGS, nullptr},
     {"may_contain_alias", info_pair<&SchemaInfo::may_contain_alias>, METH_VARARGS, nullptr},
@@ -243,7 +243,8 @@ PyType_Slot info_slots[] = {
     {Py_tp_methods, info_methods},
     {0, nullptr},
 };
-PyType_Spec info_spec = {"torch._C._SchemaInfo", sizeof(PyInfo), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, info_slots};
+PyType_Spec info_spec = {"torch._C._SchemaInfo", sizeof(PyInfo), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                         info_slots};
 
 }  // namespace
 

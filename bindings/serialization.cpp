@@ -36,8 +36,10 @@ struct File {
     while (n > 0) {
       size_t done = 0;
       if (file) {
-        const PyRef bytes = PyRef::check(PyObject_CallMethod(file, "read", "n", static_cast<Py_ssize_t>(std::min(n, kPiece))));
-        if (!PyBytes_Check(bytes.get())) raise(PyExc_TypeError, "read() returned %s, not bytes", type_name(bytes.get()));
+        const PyRef bytes =
+            PyRef::check(PyObject_CallMethod(file, "read", "n", static_cast<Py_ssize_t>(std::min(n, kPiece))));
+        if (!PyBytes_Check(bytes.get()))
+          raise(PyExc_TypeError, "read() returned %s, not bytes", type_name(bytes.get()));
         done = std::min(n, static_cast<size_t>(PyBytes_GET_SIZE(bytes.get())));
         std::memcpy(p, PyBytes_AS_STRING(bytes.get()), done);
       } else {
@@ -57,7 +59,8 @@ struct File {
       const size_t piece = std::min(n, kPiece);
       size_t done = piece;
       if (file) {
-        const PyRef view = PyRef::check(PyMemoryView_FromMemory(const_cast<char*>(p), static_cast<Py_ssize_t>(piece), PyBUF_READ));
+        const PyRef view =
+            PyRef::check(PyMemoryView_FromMemory(const_cast<char*>(p), static_cast<Py_ssize_t>(piece), PyBUF_READ));
         // A raw file may keep the view, so it gets bytes.
         const PyRef bytes = PyRef::check(PyBytes_FromObject(view.get()));
         PyRef::check(PyObject_CallMethod(file, "write", "O", bytes.get()));
@@ -73,7 +76,7 @@ struct File {
   }
   uint64_t size() {
     if (!file) {
-      struct stat status {};
+      struct stat status{};
       return ::fstat(fd, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
     }
     PyRef::check(PyObject_CallMethod(file, "seek", "ii", 0, 2));
@@ -111,7 +114,8 @@ const char* text(PyObject* o) {
   return s;
 }
 
-// ---- writer -----------------------------------------------------------------------------------------------------------------
+// ---- writer
+// -----------------------------------------------------------------------------------------------------------------
 struct WriterState {
   File stream;
   std::string archive;
@@ -121,8 +125,7 @@ struct WriterState {
   bool finished = false;
 };
 struct WriterObject {
-  PyObject_HEAD
-  WriterState* state;
+  PyObject_HEAD WriterState* state;
 };
 WriterState& writer(PyObject* self) {
   WriterState* s = reinterpret_cast<WriterObject*>(self)->state;
@@ -136,23 +139,28 @@ int init_writer(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyObject* target = nullptr;
     int checksums = 1;
     unsigned long long alignment = 64;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pK", const_cast<char**>(names), &target, &checksums, &alignment)) throw PythonError();
-    TN_CHECK(alignment > 0 && alignment < 60000, "PyTorchFileWriter: expected an alignment of 1 to 59999, got ", alignment);
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pK", const_cast<char**>(names), &target, &checksums, &alignment))
+      throw PythonError();
+    TN_CHECK(alignment > 0 && alignment < 60000, "PyTorchFileWriter: expected an alignment of 1 to 59999, got ",
+             alignment);
     auto state = std::make_unique<WriterState>();
     const char* path = path_of(target);
     state->archive = archive_of(path);
     if (path) {
       state->stream.fd = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
       if (state->stream.fd < 0) {
-        const std::string folder(path, std::strrchr(path, '/') ? static_cast<size_t>(std::strrchr(path, '/') - path) : 0);
-        TN_CHECK(folder.empty() || ::access(folder.c_str(), F_OK) == 0, "Parent directory ", folder, " does not exist.");
+        const std::string folder(path,
+                                 std::strrchr(path, '/') ? static_cast<size_t>(std::strrchr(path, '/') - path) : 0);
+        TN_CHECK(folder.empty() || ::access(folder.c_str(), F_OK) == 0, "Parent directory ", folder,
+                 " does not exist.");
         fail(ErrorKind::Runtime, "File ", path, " cannot be opened.");
       }
     } else {
       state->stream.file = Py_NewRef(target);
     }
     File* stream = &state->stream;
-    state->zip = std::make_unique<zip::Writer>([stream](const void* p, size_t n) { stream->write(p, n); }, checksums != 0, alignment);
+    state->zip = std::make_unique<zip::Writer>([stream](const void* p, size_t n) { stream->write(p, n); },
+                                               checksums != 0, alignment);
     delete std::exchange(reinterpret_cast<WriterObject*>(self)->state, state.release());
     return 0;
   });
@@ -219,7 +227,8 @@ std::string identify(const std::vector<zip::Entry>& entries) {
     mix(contents, e.size);
   }
   char digits[48];
-  std::snprintf(digits, sizeof digits, "%020llu%020llu", static_cast<unsigned long long>(names), static_cast<unsigned long long>(contents));
+  std::snprintf(digits, sizeof digits, "%020llu%020llu", static_cast<unsigned long long>(names),
+                static_cast<unsigned long long>(contents));
   return digits;
 }
 PyObject* write_end(PyObject* self, PyObject*) {
@@ -269,15 +278,15 @@ PyMethodDef writer_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-// ---- reader -----------------------------------------------------------------------------------------------------------------
+// ---- reader
+// -----------------------------------------------------------------------------------------------------------------
 struct ReaderState {
   File stream;
   std::string archive;  // with the slash
   std::unique_ptr<zip::Reader> zip;
 };
 struct ReaderObject {
-  PyObject_HEAD
-  ReaderState* state;
+  PyObject_HEAD ReaderState* state;
 };
 ReaderState& reader(PyObject* self) {
   ReaderState* s = reinterpret_cast<ReaderObject*>(self)->state;
@@ -292,12 +301,14 @@ int init_reader(PyObject* self, PyObject* args, PyObject*) {
     auto state = std::make_unique<ReaderState>();
     if (const char* path = path_of(source)) {
       state->stream.fd = ::open(path, O_RDONLY | O_CLOEXEC);
-      TN_CHECK(state->stream.fd >= 0, "open file failed because of errno ", errno, " on fopen: ", std::strerror(errno), ", file path: ", path);
+      TN_CHECK(state->stream.fd >= 0, "open file failed because of errno ", errno, " on fopen: ", std::strerror(errno),
+               ", file path: ", path);
     } else {
       state->stream.file = Py_NewRef(source);
     }
     File* stream = &state->stream;
-    state->zip = std::make_unique<zip::Reader>([stream](uint64_t at, void* to, size_t n) { stream->read_at(at, to, n); }, stream->size());
+    state->zip = std::make_unique<zip::Reader>(
+        [stream](uint64_t at, void* to, size_t n) { stream->read_at(at, to, n); }, stream->size());
     TN_CHECK(!state->zip->entries().empty(), "archive does not contain any files");
     const std::string& first = state->zip->entries()[0].name;
     const size_t slash = first.find('/');
@@ -339,8 +350,8 @@ PyObject* get_storage(PyObject* self, PyObject* args) {
     // torch.load passes the class UntypedStorage, whose elements are bytes.
     ScalarType dtype = ScalarType::Byte;
     is_dtype(type, &dtype);
-    TN_CHECK(count >= 0 && static_cast<uint64_t>(count) * item_size(dtype) <= e.size, "get_storage_from_record: expected at most ", e.size,
-             " bytes, got ", count, " elements");
+    TN_CHECK(count >= 0 && static_cast<uint64_t>(count) * item_size(dtype) <= e.size,
+             "get_storage_from_record: expected at most ", e.size, " bytes, got ", count, " elements");
     Storage s = Storage::allocate(e.size);
     if (e.size) reader(self).zip->read(e, s->data());
     return wrap(tensor_over(std::move(s), dtype, {static_cast<int64_t>(count)}, {int64_t{1}}));
@@ -381,7 +392,8 @@ PyObject* record_offset_no_read(PyObject* self, PyObject* args) {
     const std::string full = reader(self).archive + name;
     const bool wide_size = size >= 0xffffffff, wide_offset = header >= 0xffffffff;
     const unsigned long long wide = wide_size || wide_offset ? 4 + (wide_size ? 16 : 0) + (wide_offset ? 8 : 0) : 0;
-    return PyLong_FromUnsignedLongLong(header + 30 + full.size() + wide + zip::padding(header, full.size(), size, alignment));
+    return PyLong_FromUnsignedLongLong(header + 30 + full.size() + wide +
+                                       zip::padding(header, full.size(), size, alignment));
   });
 }
 PyObject* record_size(PyObject* self, PyObject* name) {

@@ -9,7 +9,9 @@ PyTypeObject size_type{};
 
 namespace {
 
-bool is_index_tensor(PyObject* o) { return is_tensor(o) && tensor_of(o).numel() == 1 && is_integral(tensor_of(o).dtype(), false); }
+bool is_index_tensor(PyObject* o) {
+  return is_tensor(o) && tensor_of(o).numel() == 1 && is_integral(tensor_of(o).dtype(), false);
+}
 bool is_plain_int(PyObject* o) { return PyLong_Check(o) && !PyBool_Check(o); }
 
 // Elements become ints in place; numpy's integers and symbolic ones stay as they are, as upstream leaves them.
@@ -90,10 +92,10 @@ PyObject* numel(PyObject* self, PyObject*) {
   return product.release();
 }
 PyObject* reduce(PyObject* self, PyObject*) {
-  
   PyRef copy = PyRef::adopt(PyTuple_New(PyTuple_GET_SIZE(self)));
   if (!copy) return nullptr;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) PyTuple_SET_ITEM(copy.get(), i, Py_NewRef(PyTuple_GET_ITEM(self, i)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i)
+    PyTuple_SET_ITEM(copy.get(), i, Py_NewRef(PyTuple_GET_ITEM(self, i)));
   return Py_BuildValue("(O(N))", reinterpret_cast<PyObject*>(&size_type), copy.release());
 }
 

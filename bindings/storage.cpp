@@ -21,7 +21,8 @@ PyTypeObject* untyped_class = nullptr;  // torch.UntypedStorage, once Python has
 
 StorageObject* as_object(PyObject* o) { return reinterpret_cast<StorageObject*>(o); }
 
-// ---- weak references: one cell for each storage that has any, at an address that stays the same while they live --------
+// ---- weak references: one cell for each storage that has any, at an address that stays the same while they live
+// --------
 struct WeakCell {
   StorageImpl* storage;  // null once it died
   int64_t count;
@@ -64,7 +65,8 @@ void base_dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-// What Python would have generated for the class. Its own function looks at the type's tp_dealloc, which is ours, and comes back.
+// What Python would have generated for the class. Its own function looks at the type's tp_dealloc, which is ours, and
+// comes back.
 void untyped_dealloc(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
   if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return;
@@ -77,7 +79,8 @@ void untyped_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
-// Python dropped the object, but others hold the storage: the storage now keeps the object, so that it comes back as it was.
+// Python dropped the object, but others hold the storage: the storage now keeps the object, so that it comes back as it
+// was.
 void keeping_dealloc(PyObject* self) {
   StorageImpl* s = as_object(self)->impl;
   if (Py_IS_TYPE(self, untyped_class)) {
@@ -93,7 +96,8 @@ void keeping_dealloc(PyObject* self) {
   base_dealloc(self);
 }
 
-// ---- making ------------------------------------------------------------------------------------------------------------
+// ---- making
+// ------------------------------------------------------------------------------------------------------------
 constexpr Formal kAllocator{"allocator", Kind::Int, true, true, true, "None"};
 constexpr Formal kDevice{"device", Kind::Device, true, true, true, "None"};
 constexpr Formal kEmpty[] = {kAllocator, kDevice};
@@ -131,10 +135,12 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     TN_CHECK(type != &storage_base_type, "Cannot directly construct StorageBase; subclass it and then construct that");
     const Actuals given = parse(kName, kForms, args, kwargs);
     const size_t skip = given.form == 0 ? 0 : 1;
-    TN_CHECK(!(given[skip] && given[skip + 1]), kName, "(): only one or neither of 'allocator' or 'device' can be given, but not both");
+    TN_CHECK(!(given[skip] && given[skip + 1]), kName,
+             "(): only one or neither of 'allocator' or 'device' can be given, but not both");
     if (given[skip]) refuse("torch.UntypedStorage", "allocator", "allocators of upstream's C++ do not exist here");
     const Device device = given.device(skip + 1).value_or(Device());
-    TN_CHECK(device.is_cpu() || device.is_meta(), kName, "(): Storage device not recognized: ", device_type_name(device.type));
+    TN_CHECK(device.is_cpu() || device.is_meta(), kName,
+             "(): Storage device not recognized: ", device_type_name(device.type));
     Storage s;
     if (given.form == 2) {
       s = from_sequence(given[0], device);
@@ -149,7 +155,8 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// ---- elements -----------------------------------------------------------------------------------------------------------
+// ---- elements
+// -----------------------------------------------------------------------------------------------------------
 Py_ssize_t length(PyObject* self) {
   return guarded([&] { return static_cast<Py_ssize_t>(storage_of(self).nbytes()); });
 }
@@ -185,8 +192,8 @@ PyObject* get(PyObject* self, PyObject* index) {
       const Range r = unit_slice(index, s.nbytes());
       uint8_t* data = bytes_of(s);
       const auto let_go = [](void* owner) { Ref<StorageImpl>::adopt(static_cast<StorageImpl*>(owner)); };
-      return storage_object(Storage::borrow(data ? data + r.start : nullptr, static_cast<size_t>(r.stop - r.start), let_go,
-                                            Ref<StorageImpl>::share(&s).release(), s.device()));
+      return storage_object(Storage::borrow(data ? data + r.start : nullptr, static_cast<size_t>(r.stop - r.start),
+                                            let_go, Ref<StorageImpl>::share(&s).release(), s.device()));
     }
     raise(PyExc_TypeError, "can't index a torch.UntypedStorage with %s", type_name(index));
   });
@@ -195,7 +202,8 @@ PyObject* get(PyObject* self, PyObject* index) {
 int set(PyObject* self, PyObject* index, PyObject* value) {
   return guarded([&] {
     if (value == nullptr) raise(PyExc_TypeError, "'%s' object doesn't support item deletion", type_name(self));
-    TN_CHECK(PyLong_Check(value), "can only set storage content with a int types, but got ", type_name(value), " instead");
+    TN_CHECK(PyLong_Check(value), "can only set storage content with a int types, but got ", type_name(value),
+             " instead");
     StorageImpl& s = storage_of(self);
     if (PyLong_Check(index)) {
       const Py_ssize_t i = PyLong_AsSsize_t(index);
@@ -212,17 +220,19 @@ int set(PyObject* self, PyObject* index, PyObject* value) {
   });
 }
 
-// ---- methods --------------------------------------------------------------------------------------------------------------
+// ---- methods
+// --------------------------------------------------------------------------------------------------------------
 PyObject* copy(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
-    static constexpr Formal kFormals[] = {{"src", Kind::Storage}, {"non_blocking", Kind::Bool, true, false, true, "None"}};
+    static constexpr Formal kFormals[] = {{"src", Kind::Storage},
+                                          {"non_blocking", Kind::Bool, true, false, true, "None"}};
     static constexpr Form kCopy[] = {{kFormals}};
     const Actuals given = parse("copy_", kCopy, args, kwargs);
     Storage source;
     storage_argument(given[0], &source);
     StorageImpl& target = storage_of(self);
-    TN_CHECK(target.nbytes() == source->nbytes(), "size does not match, self was ", target.nbytes(), " bytes but src was ",
-             source->nbytes(), " bytes");
+    TN_CHECK(target.nbytes() == source->nbytes(), "size does not match, self was ", target.nbytes(),
+             " bytes but src was ", source->nbytes(), " bytes");
     if (target.nbytes() != 0 && !target.device().is_meta() && !source->device().is_meta()) {
       const GilRelease gil(target.nbytes() > (size_t{1} << 16));
       std::memmove(bytes_of(target), bytes_of(*source.get()), target.nbytes());
@@ -246,7 +256,8 @@ PyObject* resize(PyObject* self, PyObject* size) {
 }
 PyObject* resize_with_addr(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
-    fail(ErrorKind::Runtime, "_resize_with_addr_ is only supported on CUDA storage, got ", device_type_name(storage_of(self).device().type));
+    fail(ErrorKind::Runtime, "_resize_with_addr_ is only supported on CUDA storage, got ",
+         device_type_name(storage_of(self).device().type));
   });
 }
 PyObject* nbytes(PyObject* self, PyObject*) {
@@ -276,16 +287,19 @@ PyObject* swap_data(PyObject* self, PyObject* other) {
     TN_CHECK(is_untyped_storage(other), "_swap_data_ptr_ expects an UntypedStorage, but got ", type_name(other));
     StorageImpl& a = storage_of(self);
     StorageImpl& b = storage_of(other);
-    TN_CHECK(a.device() == b.device(), "_swap_data_ptr_: storages must be on the same device, got ", a.device().str(), " and ", b.device().str());
+    TN_CHECK(a.device() == b.device(), "_swap_data_ptr_: storages must be on the same device, got ", a.device().str(),
+             " and ", b.device().str());
     TN_CHECK(a.nbytes() == b.nbytes() || a.nbytes() == 0 || b.nbytes() == 0,
-             "_swap_data_ptr_: storages must have the same nbytes or one must have 0, got ", a.nbytes(), " and ", b.nbytes());
+             "_swap_data_ptr_: storages must have the same nbytes or one must have 0, got ", a.nbytes(), " and ",
+             b.nbytes());
     a.swap_contents(b);
     Py_RETURN_NONE;
   });
 }
 PyObject* set_cdata(PyObject* self, PyObject* address) {
   return guarded([&] {
-    TN_CHECK(PyLong_Check(address), "given an invalid argument to _set_cdata - expected an int or long, but got ", type_name(address));
+    TN_CHECK(PyLong_Check(address), "given an invalid argument to _set_cdata - expected an int or long, but got ",
+             type_name(address));
     auto* s = static_cast<StorageImpl*>(PyLong_AsVoidPtr(address));
     if (s == nullptr) throw PythonError();
     Storage held(Ref<StorageImpl>::share(s));
@@ -308,7 +322,8 @@ PyObject* byteswap(PyObject* self, PyObject* args) {
 }
 PyObject* fix_weakref(PyObject*, PyObject*) { Py_RETURN_NONE; }
 
-// ---- weak references --------------------------------------------------------------------------------------------------------
+// ---- weak references
+// --------------------------------------------------------------------------------------------------------
 PyObject* weak_ref(PyObject* self, PyObject*) {
   return guarded([&] {
     StorageImpl* s = &storage_of(self);
@@ -386,8 +401,9 @@ PyMappingMethods as_mapping{};
 
 bool add_methods(PyMethodDef* more) {
   for (; more->ml_name; ++more) {
-    const PyRef f = PyRef::adopt(more->ml_flags & METH_STATIC ? PyCFunction_New(more, reinterpret_cast<PyObject*>(&storage_base_type))
-                                                              : PyDescr_NewMethod(&storage_base_type, more));
+    const PyRef f = PyRef::adopt(more->ml_flags & METH_STATIC
+                                     ? PyCFunction_New(more, reinterpret_cast<PyObject*>(&storage_base_type))
+                                     : PyDescr_NewMethod(&storage_base_type, more));
     if (!f) return false;
     const PyRef entry = PyRef::adopt(more->ml_flags & METH_STATIC ? PyStaticMethod_New(f.get()) : Py_NewRef(f.get()));
     if (!entry || PyDict_SetItemString(storage_base_type.tp_dict, more->ml_name, entry.get()) < 0) return false;
@@ -443,7 +459,8 @@ bool storage_argument(PyObject* o, Storage* out, std::optional<ScalarType>* dtyp
     return true;
   }
   // TypedStorage and the legacy classes are Python's, around an untyped one.
-  if (PyLong_Check(o) || PyFloat_Check(o) || PyTuple_Check(o) || PyList_Check(o) || PyUnicode_Check(o) || is_tensor(o)) return false;
+  if (PyLong_Check(o) || PyFloat_Check(o) || PyTuple_Check(o) || PyList_Check(o) || PyUnicode_Check(o) || is_tensor(o))
+    return false;
   const PyRef modules = PyRef::share(PyImport_GetModuleDict());
   PyObject* module = PyDict_GetItemString(modules.get(), "torch.storage");
   if (module == nullptr) return false;
@@ -473,8 +490,10 @@ bool bind_storages(PyObject* module) {
   storage_base_type.tp_as_mapping = &as_mapping;
   storage_base_type.tp_methods = methods;
   storage_base_type.tp_getset = properties;
-  return ready_type(storage_base_type, "torch._C.StorageBase", sizeof(StorageObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE) &&
-         add_methods(storage_sharing_methods) && add_methods(storage_file_methods) && add_to_module(module, "StorageBase", storage_base_type);
+  return ready_type(storage_base_type, "torch._C.StorageBase", sizeof(StorageObject),
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE) &&
+         add_methods(storage_sharing_methods) && add_methods(storage_file_methods) &&
+         add_to_module(module, "StorageBase", storage_base_type);
 }
 
 }  // namespace tn::py

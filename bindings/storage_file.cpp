@@ -33,7 +33,9 @@ PyObject* from_buffer(PyObject*, PyObject* args, PyObject* kwargs) {
     PyObject* dtype = nullptr;
     const char* order = nullptr;
     Py_ssize_t count = -1, offset = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|snnO", const_cast<char**>(names), &source, &order, &count, &offset, &dtype)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|snnO", const_cast<char**>(names), &source, &order, &count,
+                                     &offset, &dtype))
+      throw PythonError();
     TN_CHECK(dtype != nullptr, "argument 'dtype' cannot be None");
     ScalarType type;
     TN_CHECK(is_dtype(dtype, &type), "argument 'dtype' must be of type torch.dtype");
@@ -43,20 +45,24 @@ PyObject* from_buffer(PyObject*, PyObject* args, PyObject* kwargs) {
     if (!single) {
       const std::string_view named(order);
       if (named == "big" || named == "little") swap = (named == "big") == (std::endian::native == std::endian::little);
-      else if (named != "native") raise(PyExc_ValueError, "invalid byte_order '%s' (expected 'big', 'little', or 'native')", order);
+      else if (named != "native")
+        raise(PyExc_ValueError, "invalid byte_order '%s' (expected 'big', 'little', or 'native')", order);
     }
     const Buffer buffer(source);
     const Py_ssize_t length = buffer.view.len;
     // Upstream's message has its two numbers the wrong way round, and callers may match it.
     if (offset < 0 || offset > length)
-      fail(ErrorKind::Value, "offset must be non-negative and no greater than buffer length (", offset, ") , but got ", length);
+      fail(ErrorKind::Value, "offset must be non-negative and no greater than buffer length (", offset, ") , but got ",
+           length);
     const auto size = static_cast<Py_ssize_t>(item_size(type));
     if (count < 0) {
-      if ((length - offset) % size != 0) fail(ErrorKind::Value, "buffer size (", length, ") must be a multiple of element size (", size, ")");
+      if ((length - offset) % size != 0)
+        fail(ErrorKind::Value, "buffer size (", length, ") must be a multiple of element size (", size, ")");
       count = (length - offset) / size;
     }
     if (count > (length - offset) / size)
-      fail(ErrorKind::Value, "buffer has only ", length - offset, " elements after offset ", offset, ", but specified a size of ", count);
+      fail(ErrorKind::Value, "buffer has only ", length - offset, " elements after offset ", offset,
+           ", but specified a size of ", count);
     Storage s = Storage::allocate(static_cast<size_t>(count * size));
     const char* from = static_cast<const char*>(buffer.view.buf) + offset;
     if (count != 0) std::memcpy(s->data(), from, s->nbytes());
@@ -73,7 +79,8 @@ PyObject* from_file(PyObject*, PyObject* args, PyObject* kwargs) {
     const char* filename = nullptr;
     int shared = 0;
     Py_ssize_t size = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|in", const_cast<char**>(names), &filename, &shared, &size)) throw PythonError();
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|in", const_cast<char**>(names), &filename, &shared, &size))
+      throw PythonError();
     return storage_object(mapped::open_file(filename, shared != 0, size > 0 ? static_cast<size_t>(size) : 0));
   });
 }
@@ -86,8 +93,8 @@ PyObject* get_filename(PyObject* self, PyObject*) {
   });
 }
 
-// ---- the legacy format: an optional count of elements, then the bytes, little-endian ------------------------------------------
-// A stream: a descriptor, or a Python object with write and readinto.
+// ---- the legacy format: an optional count of elements, then the bytes, little-endian
+// ------------------------------------------ A stream: a descriptor, or a Python object with write and readinto.
 class ByteStream {
  public:
   explicit ByteStream(int fd) : fd_(fd) {}
@@ -99,7 +106,8 @@ class ByteStream {
       const size_t piece = std::min(n, size_t{1} << 30);
       size_t done = 0;
       if (file_) {
-        const PyRef view = PyRef::check(PyMemoryView_FromMemory(const_cast<char*>(data), static_cast<Py_ssize_t>(piece), PyBUF_READ));
+        const PyRef view =
+            PyRef::check(PyMemoryView_FromMemory(const_cast<char*>(data), static_cast<Py_ssize_t>(piece), PyBUF_READ));
         PyRef::check(PyObject_CallMethod(file_, "write", "O", view.get()));
         done = piece;
       } else {
@@ -201,7 +209,8 @@ PyObject* new_with_file(PyObject*, PyObject* args) {
   return guarded([&] {
     TN_CHECK(PyTuple_GET_SIZE(args) == 2, "_new_with_file takes exactly two arguments");
     ByteStream in(descriptor_of(PyTuple_GET_ITEM(args, 0), "_new_with_file"));
-    return storage_object(read_storage(in, element_size_argument(PyTuple_GET_ITEM(args, 1), "_new_with_file"), nullptr));
+    return storage_object(
+        read_storage(in, element_size_argument(PyTuple_GET_ITEM(args, 1), "_new_with_file"), nullptr));
   });
 }
 
@@ -234,8 +243,10 @@ PyObject* set_from_file(PyObject* self, PyObject* args) {
 }  // namespace
 
 PyMethodDef storage_file_methods[] = {
-    {"from_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_buffer)), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
-    {"from_file", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_file)), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"from_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_buffer)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"from_file", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_file)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
     {"_write_file", write_file, METH_VARARGS, nullptr},
     {"_new_with_file", new_with_file, METH_VARARGS | METH_STATIC, nullptr},
     {"_set_from_file", set_from_file, METH_VARARGS, nullptr},

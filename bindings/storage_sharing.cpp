@@ -14,7 +14,9 @@ namespace tn::py {
 
 namespace {
 
-void check_cpu(const StorageImpl& s, const char* function) { TN_CHECK(s.device().is_cpu(), function, ": only available on CPU"); }
+void check_cpu(const StorageImpl& s, const char* function) {
+  TN_CHECK(s.device().is_cpu(), function, ": only available on CPU");
+}
 
 size_t size_argument(PyObject* args) {
   long long size = 0;
@@ -45,7 +47,8 @@ PyObject* new_shared_fd(PyObject*, PyObject* args) {
     PyObject* size = PyTuple_GET_ITEM(args, 1);
     if (!PyLong_Check(fd) || !PyLong_Check(size))
       raise(PyExc_TypeError,
-            "_new_shared in file descriptor mode received an invalid combination of arguments - got (%s, %s), but expected a file "
+            "_new_shared in file descriptor mode received an invalid combination of arguments - got (%s, %s), but "
+            "expected a file "
             "descriptor (int) and storage size (int)",
             type_name(fd), type_name(size));
     const int own = ::dup(static_cast<int>(PyLong_AsLong(fd)));
@@ -80,7 +83,8 @@ PyObject* new_shared_filename(PyObject*, PyObject* args) {
     PyObject* size = PyTuple_GET_ITEM(args, 2);
     if (!PyBytes_Check(manager) || !PyBytes_Check(name) || !PyLong_Check(size))
       raise(PyExc_TypeError,
-            "_new_shared in file system mode received an invalid combination of arguments - got (%s, %s, %s), but expected a handle "
+            "_new_shared in file system mode received an invalid combination of arguments - got (%s, %s, %s), but "
+            "expected a handle "
             "(string/bytes) and storage size (int)",
             type_name(manager), type_name(name), type_name(size));
     return storage_object(mapped::open_named(PyBytes_AS_STRING(name), PyLong_AsSize_t(size)));

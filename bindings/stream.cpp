@@ -1,4 +1,5 @@
-// torch.Stream and torch.Event. On the CPU everything is done in order, so a stream is always ready; events need a device.
+// torch.Stream and torch.Event. On the CPU everything is done in order, so a stream is always ready; events need a
+// device.
 #include "bindings/arguments.h"
 #include "bindings/object_type.h"
 #include "bindings/objects.h"
@@ -11,8 +12,7 @@ PyTypeObject stream_type{}, event_type{};
 namespace {
 
 struct EventObject {
-  PyObject_HEAD
-  Device device;
+  PyObject_HEAD Device device;
   PyObject* weakrefs;
 };
 
@@ -21,13 +21,18 @@ Device device_of(PyObject* o) {
   return Device(static_cast<DeviceType>(as_stream(o)->device_type), static_cast<int>(as_stream(o)->device_index));
 }
 
-void check_device(Device d) { TN_CHECK(d.is_cpu(), "PyTorch is not linked with support for ", device_type_name(d.type), " devices"); }
+void check_device(Device d) {
+  TN_CHECK(d.is_cpu(), "PyTorch is not linked with support for ", device_type_name(d.type), " devices");
+}
 
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
-    static constexpr Formal kDevice[] = {{"device", Kind::Device, true, false, true, "None"}, {"priority", Kind::Int, true, true, false, "0"}};
-    static constexpr Formal kParts[] = {
-        {"stream_id", Kind::Int}, {"device_index", Kind::Int}, {"device_type", Kind::Int}, {"priority", Kind::Int, true, true, false, "0"}};
+    static constexpr Formal kDevice[] = {{"device", Kind::Device, true, false, true, "None"},
+                                         {"priority", Kind::Int, true, true, false, "0"}};
+    static constexpr Formal kParts[] = {{"stream_id", Kind::Int},
+                                        {"device_index", Kind::Int},
+                                        {"device_type", Kind::Int},
+                                        {"priority", Kind::Int, true, true, false, "0"}};
     static constexpr Form kForms[] = {{kDevice}, {kParts}};
     const Actuals given = parse("Stream", kForms, args, kwargs);
     PyRef self = PyRef::check(type->tp_alloc(type, 0));
@@ -41,7 +46,8 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       s->stream_id = given.integer(0, 0);
       s->device_index = given.integer(1, 0);
       s->device_type = given.integer(2, 0);
-      TN_CHECK(s->device_type >= 0 && s->device_type < kNumDeviceTypes, "Stream: expected a device type, got ", s->device_type);
+      TN_CHECK(s->device_type >= 0 && s->device_type < kNumDeviceTypes, "Stream: expected a device type, got ",
+               s->device_type);
     }
     return self.release();
   });
@@ -52,8 +58,8 @@ void dealloc(PyObject* self) {
 }
 PyObject* repr(PyObject* self) {
   return guarded([&] {
-    return text_object(str("torch.Stream device_type=", device_type_name(device_of(self).type), ", device_index=", as_stream(self)->device_index,
-                           ", stream_id=", as_stream(self)->stream_id));
+    return text_object(str("torch.Stream device_type=", device_type_name(device_of(self).type), ", device_index=",
+                           as_stream(self)->device_index, ", stream_id=", as_stream(self)->stream_id));
   });
 }
 Py_hash_t hash(PyObject* self) {
@@ -63,7 +69,8 @@ Py_hash_t hash(PyObject* self) {
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || !is_stream(a) || !is_stream(b)) Py_RETURN_NOTIMPLEMENTED;
   const StreamObject *x = as_stream(a), *y = as_stream(b);
-  const bool same = x->stream_id == y->stream_id && x->device_type == y->device_type && x->device_index == y->device_index;
+  const bool same =
+      x->stream_id == y->stream_id && x->device_type == y->device_type && x->device_index == y->device_index;
   return PyBool_FromLong(same == (op == Py_EQ));
 }
 PyObject* query(PyObject* self, PyObject*) {
@@ -89,7 +96,9 @@ PyObject* get_id(PyObject* self, void*) { return PyLong_FromLongLong(as_stream(s
 PyObject* get_index(PyObject* self, void*) { return PyLong_FromLongLong(as_stream(self)->device_index); }
 PyObject* get_type(PyObject* self, void*) { return PyLong_FromLongLong(as_stream(self)->device_type); }
 PyObject* get_native(PyObject* self, void*) {
-  return guarded([&]() -> PyObject* { refuse("torch.Stream.native_handle", device_of(self).str(), "a CPU stream has no handle"); });
+  return guarded([&]() -> PyObject* {
+    refuse("torch.Stream.native_handle", device_of(self).str(), "a CPU stream has no handle");
+  });
 }
 
 PyMethodDef stream_methods[] = {
@@ -104,15 +113,13 @@ PyMethodDef stream_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 PyGetSetDef stream_properties[] = {
-    {"stream_id", get_id, nullptr, nullptr, nullptr},
-    {"device_index", get_index, nullptr, nullptr, nullptr},
-    {"device_type", get_type, nullptr, nullptr, nullptr},
-    {"device", get_device, nullptr, nullptr, nullptr},
-    {"native_handle", get_native, nullptr, nullptr, nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr},
+    {"stream_id", get_id, nullptr, nullptr, nullptr},         {"device_index", get_index, nullptr, nullptr, nullptr},
+    {"device_type", get_type, nullptr, nullptr, nullptr},     {"device", get_device, nullptr, nullptr, nullptr},
+    {"native_handle", get_native, nullptr, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
-// ---- events -------------------------------------------------------------------------------------------------------------
+// ---- events
+// -------------------------------------------------------------------------------------------------------------
 Device event_device(PyObject* o) { return reinterpret_cast<EventObject*>(o)->device; }
 
 PyObject* create_event(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -136,7 +143,8 @@ void dealloc_event(PyObject* self) {
 PyObject* repr_event(PyObject* self) {
   return guarded([&] {
     const Device d = event_device(self);
-    return text_object(str("torch.Event device_type=", device_type_name(d.type), ", device_index=", static_cast<int>(d.index), ", event_flag=0, event_id=0"));
+    return text_object(str("torch.Event device_type=", device_type_name(d.type),
+                           ", device_index=", static_cast<int>(d.index), ", event_flag=0, event_id=0"));
   });
 }
 PyObject* get_event_device(PyObject* self, void*) { return device_object(event_device(self)); }
@@ -176,8 +184,10 @@ bool bind_streams(PyObject* module) {
   event_type.tp_getset = event_properties;
   event_type.tp_weaklistoffset = offsetof(EventObject, weakrefs);
   constexpr unsigned long kFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
-  return ready_type(stream_type, "torch.Stream", sizeof(StreamObject), kFlags) && add_to_module(module, "Stream", stream_type) &&
-         ready_type(event_type, "torch.Event", sizeof(EventObject), kFlags) && add_to_module(module, "Event", event_type);
+  return ready_type(stream_type, "torch.Stream", sizeof(StreamObject), kFlags) &&
+         add_to_module(module, "Stream", stream_type) &&
+         ready_type(event_type, "torch.Event", sizeof(EventObject), kFlags) &&
+         add_to_module(module, "Event", event_type);
 }
 
 }  // namespace tn::py

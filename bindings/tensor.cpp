@@ -34,7 +34,8 @@ bool prefer_dispatch(PyTypeObject* cls) {
   static PyObject* const dispatch = PyUnicode_InternFromString("__torch_dispatch__");
   static PyObject* const function = PyUnicode_InternFromString("__torch_function__");
   PyObject* const handler = _PyType_Lookup(cls, dispatch);
-  if (!handler || handler == disabled_torch_dispatch_impl || handler == _PyType_Lookup(tensor_class, dispatch)) return true;
+  if (!handler || handler == disabled_torch_dispatch_impl || handler == _PyType_Lookup(tensor_class, dispatch))
+    return true;
   if (_PyType_Lookup(cls, function) != _PyType_Lookup(tensor_class, function)) return true;
   return PyObject_SetAttr(reinterpret_cast<PyObject*>(cls), function, disabled_torch_function_impl) == 0;
 }
@@ -66,7 +67,8 @@ int meta_init(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* base_new(PyTypeObject* cls, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
-    if (cls == &tensor_base_type) raise(PyExc_RuntimeError, "Cannot directly construct TensorBase; subclass it and then construct that");
+    if (cls == &tensor_base_type)
+      raise(PyExc_RuntimeError, "Cannot directly construct TensorBase; subclass it and then construct that");
     Tensor made = legacy_constructor(default_dtype(), Device(), args, kwargs);
     return wrap_fresh(cls, std::move(made));
   });

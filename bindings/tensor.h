@@ -1,8 +1,8 @@
 // The Python object of a tensor, and who keeps whom alive.
 //
-// Usually the object owns one reference to the header, and the header's `pyobj` borrows the object. When Python drops the
-// object while C++ still holds the header, the roles flip: the header owns the object (`owns_pyobj`), the object borrows the
-// header. The next `wrap` flips back, so `id(t)`, `t.__dict__` and weak references survive a stay in C++.
+// Usually the object owns one reference to the header, and the header's `pyobj` borrows the object. When Python drops
+// the object while C++ still holds the header, the roles flip: the header owns the object (`owns_pyobj`), the object
+// borrows the header. The next `wrap` flips back, so `id(t)`, `t.__dict__` and weak references survive a stay in C++.
 #pragma once
 #include <Python.h>
 
@@ -12,8 +12,7 @@
 namespace tn::py {
 
 struct TensorObject {
-  PyObject_HEAD
-  TensorImpl* impl;  // null after the header died
+  PyObject_HEAD TensorImpl* impl;  // null after the header died
   PyObject* backward_hooks;
   PyObject* post_accumulate_grad_hooks;
 };

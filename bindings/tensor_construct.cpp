@@ -33,9 +33,20 @@ using T = ParamType;
 constexpr uint8_t kNone = Param::kAllowNone | Param::kHasDefault;
 constexpr uint8_t kKeyword = Param::kKeywordOnly;
 
-constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults, int num_args) {
-  return {text, params, defaults, static_cast<uint8_t>(num_params), static_cast<uint8_t>(num_positional), static_cast<uint8_t>(num_args),
-          0, Signature::kNoOp, Signature::kNoOp, 0, 0, nullptr};
+constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
+                         int num_args) {
+  return {text,
+          params,
+          defaults,
+          static_cast<uint8_t>(num_params),
+          static_cast<uint8_t>(num_positional),
+          static_cast<uint8_t>(num_args),
+          0,
+          Signature::kNoOp,
+          Signature::kNoOp,
+          0,
+          0,
+          nullptr};
 }
 PyObject* object_of(const Arg& a) { return static_cast<PyObject*>(const_cast<void*>(a.p)); }
 
@@ -44,7 +55,8 @@ PyTypeObject* class_argument(PyObject* cls) {
   auto* const type = reinterpret_cast<PyTypeObject*>(cls);
   if (!PyType_IsSubtype(type, &tensor_base_type))
     raise(PyExc_TypeError,
-          "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class inherits from "
+          "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+          "class inherits from "
           "Tensor.");
   return type;
 }
@@ -72,8 +84,10 @@ constexpr Param kMakeParams[] = {{"cls", T::Object, 0, 0, 0},
                                  {"dispatch_layout", T::Bool, Param::kHasDefault | kKeyword, 5, 0},
                                  {"device_for_backend_keys", T::Device, kNone | kKeyword, 6, 0}};
 constexpr Signature kMakeSignature[] = {
-    form("(object cls, Tensor data, bool require_grad = False, *, str dispatch_sizes_strides_policy = None, bool dispatch_device = False, "
-         "bool dispatch_layout = False, torch.device device_for_backend_keys = None)", kMakeParams, 7, 3, kSubclassDefaults, 7)};
+    form("(object cls, Tensor data, bool require_grad = False, *, str dispatch_sizes_strides_policy = None, bool "
+         "dispatch_device = False, "
+         "bool dispatch_layout = False, torch.device device_for_backend_keys = None)",
+         kMakeParams, 7, 3, kSubclassDefaults, 7)};
 constexpr Function kMake{"_make_subclass", kMakeSignature, 1, false, -1, "torch"};
 
 void set_custom(TensorImpl& impl, const Arg& policy, bool device, bool layout) {
@@ -98,10 +112,39 @@ PyObject* make_subclass(PyObject*, Parsed& p, int) {
   return PyRef(made).release();
 }
 
-enum WrapperArg { kCls, kSizes, kStrides, kOffset, kFormat, kDtype, kLayout, kDevice, kPin, kNeedsGrad, kPolicy, kDispatchDevice, kDispatchLayout,
-                  kExtraKeys, kStorageSize, kNumWrapperArgs };
-constexpr Arg kWrapperDefaults[] = {Arg(), Arg(), Arg(), Arg(), Arg(), Arg(), Arg::of(static_cast<int64_t>(Layout::Strided)), Arg(),
-                                    Arg::of(false), Arg::of(false), Arg(), Arg::of(false), Arg::of(false), Arg(), Arg()};
+enum WrapperArg {
+  kCls,
+  kSizes,
+  kStrides,
+  kOffset,
+  kFormat,
+  kDtype,
+  kLayout,
+  kDevice,
+  kPin,
+  kNeedsGrad,
+  kPolicy,
+  kDispatchDevice,
+  kDispatchLayout,
+  kExtraKeys,
+  kStorageSize,
+  kNumWrapperArgs
+};
+constexpr Arg kWrapperDefaults[] = {Arg(),
+                                    Arg(),
+                                    Arg(),
+                                    Arg(),
+                                    Arg(),
+                                    Arg(),
+                                    Arg::of(static_cast<int64_t>(Layout::Strided)),
+                                    Arg(),
+                                    Arg::of(false),
+                                    Arg::of(false),
+                                    Arg(),
+                                    Arg::of(false),
+                                    Arg::of(false),
+                                    Arg(),
+                                    Arg()};
 constexpr Param kWrapperParams[] = {{"cls", T::Object, 0, kCls, 0},
                                     {"size", T::IntList, 0, kSizes, 0},
                                     {"strides", T::IntList, kNone, kStrides, 0},
@@ -118,11 +161,14 @@ constexpr Param kWrapperParams[] = {{"cls", T::Object, 0, kCls, 0},
                                     {"_extra_dispatch_keys", T::Object, kNone, kExtraKeys, 0},
                                     {"storage_size", T::Int, kNone, kStorageSize, 0}};
 constexpr Signature kWrapperSignature[] = {
-    form("(object cls, tuple of ints size, *, tuple of ints strides = None, int storage_offset = None, torch.memory_format memory_format = "
-         "None, torch.dtype dtype = None, torch.layout layout = torch.strided, torch.device device = None, bool pin_memory = False, bool "
-         "requires_grad = False, str dispatch_sizes_strides_policy = None, bool dispatch_device = False, bool dispatch_layout = False, "
-         "DispatchKeySet _extra_dispatch_keys = None, int storage_size = None)", kWrapperParams, kNumWrapperArgs, kNumWrapperArgs,
-         kWrapperDefaults, kNumWrapperArgs)};
+    form("(object cls, tuple of ints size, *, tuple of ints strides = None, int storage_offset = None, "
+         "torch.memory_format memory_format = "
+         "None, torch.dtype dtype = None, torch.layout layout = torch.strided, torch.device device = None, bool "
+         "pin_memory = False, bool "
+         "requires_grad = False, str dispatch_sizes_strides_policy = None, bool dispatch_device = False, bool "
+         "dispatch_layout = False, "
+         "DispatchKeySet _extra_dispatch_keys = None, int storage_size = None)",
+         kWrapperParams, kNumWrapperArgs, kNumWrapperArgs, kWrapperDefaults, kNumWrapperArgs)};
 constexpr Function kWrapper{"_make_wrapper_subclass", kWrapperSignature, 1, false, -1, "torch"};
 
 PyObject* make_wrapper(PyObject*, Parsed& p, int) {
@@ -136,7 +182,8 @@ PyObject* make_wrapper(PyObject*, Parsed& p, int) {
     raise(PyExc_TypeError, "%U must define __torch_dispatch__", name.get());
   }
   class_argument(cls);
-  if (static_cast<Layout>(p.arg(kLayout).i) != Layout::Strided) refuse("_make_wrapper_subclass", "a layout other than strided", "only strided headers");
+  if (static_cast<Layout>(p.arg(kLayout).i) != Layout::Strided)
+    refuse("_make_wrapper_subclass", "a layout other than strided", "only strided headers");
   const ScalarType dtype = p.arg(kDtype).is_none() ? default_dtype() : static_cast<ScalarType>(p.arg(kDtype).i);
   const Device device = p.arg(kDevice).is_none() ? Device() : p.arg(kDevice).device();
   const IntView sizes = p.arg(kSizes).ints();
@@ -147,13 +194,15 @@ PyObject* make_wrapper(PyObject*, Parsed& p, int) {
   impl.set_device(device);
   impl.set_keys(keys_of_new(device));
   if (p.arg(kStrides).is_none()) {
-    impl.set_sizes_contiguous(sizes, p.arg(kFormat).is_none() ? MemoryFormat::Contiguous : static_cast<MemoryFormat>(p.arg(kFormat).i));
+    impl.set_sizes_contiguous(
+        sizes, p.arg(kFormat).is_none() ? MemoryFormat::Contiguous : static_cast<MemoryFormat>(p.arg(kFormat).i));
     impl.set_storage_offset(offset);
   } else {
     impl.set_geometry(sizes, p.arg(kStrides).ints(), offset);
   }
-  const size_t bytes = p.arg(kStorageSize).is_none() ? storage_bytes(impl.sizes(), impl.strides(), offset, item_size(dtype))
-                                                     : static_cast<size_t>(p.arg(kStorageSize).i);
+  const size_t bytes = p.arg(kStorageSize).is_none()
+                           ? storage_bytes(impl.sizes(), impl.strides(), offset, item_size(dtype))
+                           : static_cast<size_t>(p.arg(kStorageSize).i);
   // Size without memory, whatever device is claimed.
   Storage storage = Storage::allocate(bytes, Device(DeviceType::Meta));
   storage->no_data_reason = "Cannot access data pointer of Storage that is invalid.";
@@ -175,7 +224,8 @@ PyObject* untold(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObje
 }
 
 PyObject* dtensor_new(PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* { refuse("TensorBase._dtensor__new__", "a DTensor", "process groups are not there"); });
+  return guarded(
+      []() -> PyObject* { refuse("TensorBase._dtensor__new__", "a DTensor", "process groups are not there"); });
 }
 
 }  // namespace
@@ -184,7 +234,8 @@ PyMethodDef tensor_construct_methods[] = {
     TN_HAND_METHOD(kAs, as_subclass),
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&untold<kMake, make_subclass>)),
      METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
-    {"_make_wrapper_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&untold<kWrapper, make_wrapper>)),
+    {"_make_wrapper_subclass",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&untold<kWrapper, make_wrapper>)),
      METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
     {"_dtensor__new__", dtensor_new, METH_VARARGS | METH_STATIC, nullptr},
     {nullptr, nullptr, 0, nullptr}};

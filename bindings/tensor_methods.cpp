@@ -14,12 +14,24 @@ namespace {
 using T = ParamType;
 constexpr uint8_t kNone = Param::kAllowNone | Param::kHasDefault;
 
-constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults, int num_args) {
-  return {text, params, defaults, static_cast<uint8_t>(num_params), static_cast<uint8_t>(num_positional), static_cast<uint8_t>(num_args),
-          0, Signature::kNoOp, Signature::kNoOp, 0, 0, nullptr};
+constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
+                         int num_args) {
+  return {text,
+          params,
+          defaults,
+          static_cast<uint8_t>(num_params),
+          static_cast<uint8_t>(num_positional),
+          static_cast<uint8_t>(num_args),
+          0,
+          Signature::kNoOp,
+          Signature::kNoOp,
+          0,
+          0,
+          nullptr};
 }
 
-// ---- numbers -----------------------------------------------------------------------------------------------------------
+// ---- numbers
+// -----------------------------------------------------------------------------------------------------------
 Value only_number(const Tensor& t) {
   if (t.numel() != 1) fail(ErrorKind::Value, "only one element tensors can be converted to Python scalars");
   static OpRow& op = required_op("aten::_local_scalar_dense", "");
@@ -29,7 +41,8 @@ Value only_number(const Tensor& t) {
   return v;
 }
 double as_double(const Arg& a) {
-  if (a.tag == Tag::Complex && a.im != 0) fail(ErrorKind::Runtime, "value cannot be converted to type double without overflow");
+  if (a.tag == Tag::Complex && a.im != 0)
+    fail(ErrorKind::Runtime, "value cannot be converted to type double without overflow");
   return a.scalar().to_double();
 }
 PyObject* to_bool(PyObject*, const Tensor& t) {
@@ -57,10 +70,12 @@ PyObject* to_complex(PyObject*, const Tensor& t) {
   return PyComplex_FromDoubles(c.real(), c.imag());
 }
 
-constexpr const char *kBoolName = "__bool__", *kNonzeroName = "__nonzero__", *kIntName = "__int__", *kLongName = "__long__",
-                     *kIndexName = "__index__", *kFloatName = "__float__", *kComplexName = "__complex__";
+constexpr const char *kBoolName = "__bool__", *kNonzeroName = "__nonzero__", *kIntName = "__int__",
+                     *kLongName = "__long__", *kIndexName = "__index__", *kFloatName = "__float__",
+                     *kComplexName = "__complex__";
 
-// ---- geometry -----------------------------------------------------------------------------------------------------------
+// ---- geometry
+// -----------------------------------------------------------------------------------------------------------
 PyObject* dim(PyObject*, const Tensor& t) { return PyLong_FromLongLong(t.dim()); }
 PyObject* numel(PyObject*, const Tensor& t) { return PyLong_FromLongLong(t.numel()); }
 PyObject* storage_offset(PyObject*, const Tensor& t) { return PyLong_FromLongLong(t.storage_offset()); }
@@ -72,9 +87,12 @@ PyObject* data_ptr(PyObject*, const Tensor& t) {
   if (t.numel() == 0) return PyLong_FromLong(0);
   return PyLong_FromVoidPtr(t.data_ptr());
 }
-PyObject* get_device(PyObject*, const Tensor& t) { return PyLong_FromLong(t.device().index < 0 ? -1 : t.device().is_cpu() ? -1 : t.device().index); }
-constexpr const char *kDimName = "dim", *kNdimensionName = "ndimension", *kNumelName = "numel", *kNelementName = "nelement",
-                     *kStorageOffsetName = "storage_offset", *kElementSizeName = "element_size", *kDataPtrName = "data_ptr",
+PyObject* get_device(PyObject*, const Tensor& t) {
+  return PyLong_FromLong(t.device().index < 0 ? -1 : t.device().is_cpu() ? -1 : t.device().index);
+}
+constexpr const char *kDimName = "dim", *kNdimensionName = "ndimension", *kNumelName = "numel",
+                     *kNelementName = "nelement", *kStorageOffsetName = "storage_offset",
+                     *kElementSizeName = "element_size", *kDataPtrName = "data_ptr",
                      *kConstDataPtrName = "const_data_ptr", *kGetDeviceName = "get_device";
 
 constexpr Arg kDimDefaults[] = {Arg(), Arg()};
@@ -96,7 +114,8 @@ PyObject* stride(PyObject* self, Parsed& p, int) {
   return PyRef(tuple).release();
 }
 
-// ---- requires_grad_ -------------------------------------------------------------------------------------------------------
+// ---- requires_grad_
+// -------------------------------------------------------------------------------------------------------
 constexpr Arg kNeedsDefaults[] = {Arg(), Arg::of(true)};
 constexpr Param kNeedsParams[] = {{"requires_grad", T::Bool, Param::kHasDefault, 1, 0}};
 constexpr Signature kNeedsSignature[] = {form("(bool requires_grad = True)", kNeedsParams, 1, 1, kNeedsDefaults, 2)};
@@ -107,14 +126,17 @@ PyObject* requires_grad(PyObject* self, Parsed& p, int) {
   check_requires_grad_allowed();
   if (!is_leaf(t) && !on)
     fail(ErrorKind::Runtime,
-         "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+         "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+         "subgraph that doesn't "
          "require differentiation use var_no_grad = var.detach().");
-  if (on && !is_floating(t.dtype()) && !t.is_complex()) fail(ErrorKind::Runtime, "only Tensors of floating point dtype can require gradients");
+  if (on && !is_floating(t.dtype()) && !t.is_complex())
+    fail(ErrorKind::Runtime, "only Tensors of floating point dtype can require gradients");
   if (is_leaf(t)) set_requires_grad(t, on);
   return Py_NewRef(self);
 }
 
-// ---- nonzero ----------------------------------------------------------------------------------------------------------------
+// ---- nonzero
+// ----------------------------------------------------------------------------------------------------------------
 constexpr Arg kNonzeroDefaults[] = {Arg(), Arg::of(false)};
 constexpr Param kNonzeroParams[] = {{"as_tuple", T::Bool, Param::kKeywordOnly, 1, 0}};
 constexpr Signature kNonzeroSignatures[] = {form("()", nullptr, 0, 0, kNonzeroDefaults, 1),
@@ -129,8 +151,9 @@ PyObject* nonzero(PyObject* self, Parsed& p, int which) {
   return wrap_list(out.arg().tensors());
 }
 
-// ---- apply_, map_, map2_ ------------------------------------------------------------------------------------------------------
-// Calls f with one Python number of each operand, element by element, and stores what it answers in the first.
+// ---- apply_, map_, map2_
+// ------------------------------------------------------------------------------------------------------ Calls f with
+// one Python number of each operand, element by element, and stores what it answers in the first.
 void for_each(PyObject* f, std::span<const Tensor> operands, int64_t d, std::span<int64_t> offsets) {
   const Tensor& self = operands[0];
   const auto element = [&](size_t k) { return alias_with_geometry(operands[k], {}, {}, offsets[k]); };
@@ -143,7 +166,8 @@ void for_each(PyObject* f, std::span<const Tensor> operands, int64_t d, std::spa
     }
     const PyRef answer = PyRef::check(PyObject_Vectorcall(f, call, operands.size(), nullptr));
     Arg number;
-    if (!number_argument(answer.get(), &number)) raise(PyExc_TypeError, "must be real number, not %s", Py_TYPE(answer.get())->tp_name);
+    if (!number_argument(answer.get(), &number))
+      raise(PyExc_TypeError, "must be real number, not %s", Py_TYPE(answer.get())->tp_name);
     fill(element(0), number.scalar());
     return;
   }
@@ -158,7 +182,8 @@ void for_each(PyObject* f, std::span<const Tensor> operands, int64_t d, std::spa
 PyObject* run_each(const char* name, PyObject* self, std::span<const Tensor> operands, PyObject* f) {
   const Tensor& t = operands[0];
   if (t.requires_grad())
-    fail(ErrorKind::Runtime, "Can't call ", name, "() on Variable that requires grad. Use var.detach().", name, "() instead.");
+    fail(ErrorKind::Runtime, "Can't call ", name, "() on Variable that requires grad. Use var.detach().", name,
+         "() instead.");
   if (!t.is_cpu()) raise(PyExc_TypeError, "%s is only implemented on CPU tensors", name);
   int64_t offsets[3] = {};
   for (size_t k = 0; k < operands.size(); ++k) offsets[k] = operands[k].storage_offset();
@@ -169,7 +194,8 @@ PyObject* run_each(const char* name, PyObject* self, std::span<const Tensor> ope
 }
 Tensor expanded(const char* name, const Tensor& other, const Tensor& self) {
   if (other.dtype() != self.dtype())
-    fail(ErrorKind::Type, name, "(): expected a tensor of dtype ", dtype_name(self.dtype()), ", got ", dtype_name(other.dtype()));
+    fail(ErrorKind::Type, name, "(): expected a tensor of dtype ", dtype_name(self.dtype()), ", got ",
+         dtype_name(other.dtype()));
   const Arg args[] = {Arg::of(other), Arg::of(self.sizes()), Arg::of(false)};
   return call_tensor(required_op("aten::expand", ""), args);
 }
@@ -183,9 +209,11 @@ PyObject* apply(PyObject* self, PyObject* f) {
 }
 constexpr Arg kMapDefaults[] = {Arg(), Arg(), Arg(), Arg()};
 constexpr Param kMapParams[] = {{"other", T::Tensor, 0, 1, 0}, {"callable", T::Object, 0, 3, 0}};
-constexpr Param kMap2Params[] = {{"x", T::Tensor, 0, 1, 0}, {"y", T::Tensor, 0, 2, 0}, {"callable", T::Object, 0, 3, 0}};
+constexpr Param kMap2Params[] = {
+    {"x", T::Tensor, 0, 1, 0}, {"y", T::Tensor, 0, 2, 0}, {"callable", T::Object, 0, 3, 0}};
 constexpr Signature kMapSignature[] = {form("(Tensor other, object callable)", kMapParams, 2, 2, kMapDefaults, 4)};
-constexpr Signature kMap2Signature[] = {form("(Tensor x, Tensor y, object callable)", kMap2Params, 3, 3, kMapDefaults, 4)};
+constexpr Signature kMap2Signature[] = {
+    form("(Tensor x, Tensor y, object callable)", kMap2Params, 3, 3, kMapDefaults, 4)};
 constexpr Function kMap{"map_", kMapSignature, 1, true, -1, "torch.Tensor"};
 constexpr Function kMap2{"map2_", kMap2Signature, 1, true, -1, "torch.Tensor"};
 PyObject* callable_of(Parsed& p) { return static_cast<PyObject*>(const_cast<void*>(p.arg(3).p)); }
@@ -200,47 +228,48 @@ PyObject* map2(PyObject* self, Parsed& p, int) {
   return run_each("map2_", self, operands, callable_of(p));
 }
 
-// ---- identity ---------------------------------------------------------------------------------------------------------------
+// ---- identity
+// ---------------------------------------------------------------------------------------------------------------
 PyObject* fix_weakref(PyObject*, PyObject*) { Py_RETURN_NONE; }  // the object can't have moved: see bindings/tensor.h
 PyObject* is_view_method(PyObject*, const Tensor& t) { return new_bool(is_view(t)); }
 PyObject* use_count(PyObject*, const Tensor& t) { return PyLong_FromUnsignedLong(t->use_count()); }
 PyObject* view_func(PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* { refuse("Tensor._view_func", "replay of a view", "the autograd engine is not there"); });
+  return guarded(
+      []() -> PyObject* { refuse("Tensor._view_func", "replay of a view", "the autograd engine is not there"); });
 }
 constexpr const char *kIsViewName = "_is_view", *kUseCountName = "_use_count";
 
 }  // namespace
 
-PyMethodDef tensor_hand_methods[] = {
-    TN_PLAIN_METHOD(kBoolName, to_bool),
-    TN_PLAIN_METHOD(kNonzeroName, to_bool),
-    TN_PLAIN_METHOD(kIntName, to_int),
-    TN_PLAIN_METHOD(kLongName, to_int),
-    TN_PLAIN_METHOD(kIndexName, to_index),
-    TN_PLAIN_METHOD(kFloatName, to_float),
-    TN_PLAIN_METHOD(kComplexName, to_complex),
-    TN_PLAIN_METHOD(kDimName, dim),
-    TN_PLAIN_METHOD(kNdimensionName, dim),
-    TN_PLAIN_METHOD(kNumelName, numel),
-    TN_PLAIN_METHOD(kNelementName, numel),
-    TN_PLAIN_METHOD(kStorageOffsetName, storage_offset),
-    TN_PLAIN_METHOD(kElementSizeName, element_size),
-    TN_PLAIN_METHOD(kDataPtrName, data_ptr),
-    TN_PLAIN_METHOD(kConstDataPtrName, data_ptr),
-    TN_PLAIN_METHOD(kGetDeviceName, get_device),
-    TN_PLAIN_METHOD(kIsViewName, is_view_method),
-    TN_PLAIN_METHOD(kUseCountName, use_count),
-    TN_HAND_METHOD(kSize, size),
-    TN_HAND_METHOD(kStride, stride),
-    TN_HAND_METHOD(kRequiresGrad, requires_grad),
-    TN_HAND_METHOD(kNonzero, nonzero),
-    TN_HAND_METHOD(kMap, map),
-    TN_HAND_METHOD(kMap2, map2),
-    {"apply_", apply, METH_O, nullptr},
-    {"_fix_weakref", fix_weakref, METH_NOARGS, nullptr},
-    {"_view_func", view_func, METH_VARARGS, nullptr},
-    {"_view_func_unsafe", view_func, METH_VARARGS, nullptr},
-    {"_rev_view_func_unsafe", view_func, METH_VARARGS, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef tensor_hand_methods[] = {TN_PLAIN_METHOD(kBoolName, to_bool),
+                                     TN_PLAIN_METHOD(kNonzeroName, to_bool),
+                                     TN_PLAIN_METHOD(kIntName, to_int),
+                                     TN_PLAIN_METHOD(kLongName, to_int),
+                                     TN_PLAIN_METHOD(kIndexName, to_index),
+                                     TN_PLAIN_METHOD(kFloatName, to_float),
+                                     TN_PLAIN_METHOD(kComplexName, to_complex),
+                                     TN_PLAIN_METHOD(kDimName, dim),
+                                     TN_PLAIN_METHOD(kNdimensionName, dim),
+                                     TN_PLAIN_METHOD(kNumelName, numel),
+                                     TN_PLAIN_METHOD(kNelementName, numel),
+                                     TN_PLAIN_METHOD(kStorageOffsetName, storage_offset),
+                                     TN_PLAIN_METHOD(kElementSizeName, element_size),
+                                     TN_PLAIN_METHOD(kDataPtrName, data_ptr),
+                                     TN_PLAIN_METHOD(kConstDataPtrName, data_ptr),
+                                     TN_PLAIN_METHOD(kGetDeviceName, get_device),
+                                     TN_PLAIN_METHOD(kIsViewName, is_view_method),
+                                     TN_PLAIN_METHOD(kUseCountName, use_count),
+                                     TN_HAND_METHOD(kSize, size),
+                                     TN_HAND_METHOD(kStride, stride),
+                                     TN_HAND_METHOD(kRequiresGrad, requires_grad),
+                                     TN_HAND_METHOD(kNonzero, nonzero),
+                                     TN_HAND_METHOD(kMap, map),
+                                     TN_HAND_METHOD(kMap2, map2),
+                                     {"apply_", apply, METH_O, nullptr},
+                                     {"_fix_weakref", fix_weakref, METH_NOARGS, nullptr},
+                                     {"_view_func", view_func, METH_VARARGS, nullptr},
+                                     {"_view_func_unsafe", view_func, METH_VARARGS, nullptr},
+                                     {"_rev_view_func_unsafe", view_func, METH_VARARGS, nullptr},
+                                     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace tn::py

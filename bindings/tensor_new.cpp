@@ -16,7 +16,6 @@ namespace tn::py {
 
 namespace {
 
-
 constexpr Formal kTensorFormals[] = {{"data", Kind::Any},
                                      {"dtype", Kind::DType, true, true, true, "None"},
                                      {"device", Kind::Device, true, true, true, "None"},
@@ -45,7 +44,8 @@ Tensor converted(const Tensor& t, Device device, ScalarType dtype, bool copy) {
 
 // Shared by all; `device` is absent where the data's own decides.
 Tensor make(PyObject* data, const NewTensor& how, std::optional<Device> device) {
-  if (PyUnicode_Check(data) || PyBytes_Check(data)) fail(ErrorKind::Type, "new(): invalid data type '", type_name(data), "'");
+  if (PyUnicode_Check(data) || PyBytes_Check(data))
+    fail(ErrorKind::Type, "new(): invalid data type '", type_name(data), "'");
   if (is_tensor(data)) return from_tensor(tensor_of(data), how, device);
   const Device target = device.value_or(how.device);
   if (is_numpy_array(data)) {
@@ -61,8 +61,9 @@ Tensor make(PyObject* data, const NewTensor& how, std::optional<Device> device) 
   std::optional<ScalarType> storage_dtype;
   Tensor t;
   if (!PyList_CheckExact(data) && !PyTuple_CheckExact(data) && storage_argument(data, &storage, &storage_dtype)) {
-    TN_CHECK(!storage_dtype || *storage_dtype == how.dtype || how.infer, "Expected a Storage of type ", scalar_type_name(how.dtype),
-             " or an UntypedStorage, but got ", storage_dtype ? scalar_type_name(*storage_dtype) : "");
+    TN_CHECK(!storage_dtype || *storage_dtype == how.dtype || how.infer, "Expected a Storage of type ",
+             scalar_type_name(how.dtype), " or an UntypedStorage, but got ",
+             storage_dtype ? scalar_type_name(*storage_dtype) : "");
     t = from_storage(storage, sizes, storage_dtype.value_or(dtype));
   } else {
     if (target.is_meta()) return call_empty(sizes, dtype, target);
@@ -101,7 +102,8 @@ PyObject* torch_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs, PyObj
                      1) < 0)
       throw PythonError();
     const std::optional<ScalarType> dtype = given.dtype(1);
-    const NewTensor how{.dtype = dtype.value_or(default_dtype()), .device = Device(), .infer = !dtype, .pin_memory = given.flag(3)};
+    const NewTensor how{
+        .dtype = dtype.value_or(default_dtype()), .device = Device(), .infer = !dtype, .pin_memory = given.flag(3)};
     return finish(make(data, how, given.device(2)), given.flag(4));
   });
 }
@@ -110,11 +112,17 @@ PyObject* torch_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs, Py
   return guarded([&] {
     PyObject* taken = nullptr;
     if (mode_takes("as_tensor", args, nargs, kwnames, &taken)) return taken;
-    static constexpr Formal kFormals[] = {{"data", Kind::Any}, {"dtype", Kind::DType, true, false, true, "None"}, {"device", Kind::Device, true, false, true, "None"}};
+    static constexpr Formal kFormals[] = {{"data", Kind::Any},
+                                          {"dtype", Kind::DType, true, false, true, "None"},
+                                          {"device", Kind::Device, true, false, true, "None"}};
     static constexpr Form kForms[] = {{kFormals}};
     const Actuals given = parse("as_tensor", kForms, Given{args, nargs, kwnames});
     const std::optional<ScalarType> dtype = given.dtype(1);
-    const NewTensor how{.dtype = dtype.value_or(default_dtype()), .device = Device(), .copy_variables = false, .copy_numpy = false, .infer = !dtype};
+    const NewTensor how{.dtype = dtype.value_or(default_dtype()),
+                        .device = Device(),
+                        .copy_variables = false,
+                        .copy_numpy = false,
+                        .infer = !dtype};
     return wrap(make(given[0], how, given.device(2)));
   });
 }
@@ -127,7 +135,8 @@ PyObject* no_from_blob(PyObject*, PyObject*, PyObject*) {
   return guarded([]() -> PyObject* { refuse("torch._from_blob", "a raw pointer", "not built"); });
 }
 
-// ---- methods ----------------------------------------------------------------------------------------------------------------
+// ---- methods
+// ----------------------------------------------------------------------------------------------------------------
 PyObject* new_tensor(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   return guarded([&] {
     PyObject* taken = nullptr;
@@ -161,7 +170,9 @@ PyObject* numpy_method(PyObject* self, PyObject* const* args, Py_ssize_t nargs, 
 PyObject* new_method(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     PyObject* taken = nullptr;
-    if (needs_override(self) && method_override(self, "new", &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), nullptr, &taken)) return taken;
+    if (needs_override(self) &&
+        method_override(self, "new", &PyTuple_GET_ITEM(args, 0), PyTuple_GET_SIZE(args), nullptr, &taken))
+      return taken;
     return wrap(legacy_new(tensor_of(self), args, kwargs));
   });
 }
@@ -179,7 +190,8 @@ PyObject* item_method(PyObject* self, PyObject*) { return plain_method<tensor_it
 
 PyObject* storage_of_tensor(const Tensor& t) {
   if (t.layout() != Layout::Strided)
-    fail(ErrorKind::NotImplemented, "Cannot access storage of ", t.layout() == Layout::Sparse ? "SparseTensorImpl" : "SparseCsrTensorImpl");
+    fail(ErrorKind::NotImplemented, "Cannot access storage of ",
+         t.layout() == Layout::Sparse ? "SparseTensorImpl" : "SparseCsrTensorImpl");
   return storage_object(t.storage());
 }
 PyObject* storage_method(PyObject* self, PyObject*) { return plain_method<storage_of_tensor>(self, "untyped_storage"); }
@@ -189,7 +201,8 @@ PyObject* list_of(ScalarType dtype, const char* data, IntView sizes, IntView str
   const int64_t n = sizes[0], step = strides[0] * static_cast<int64_t>(item_size(dtype));
   PyRef list = PyRef::check(PyList_New(n));
   for (int64_t i = 0; i < n; ++i) {
-    PyObject* item = list_of(dtype, data + i * step, sizes.slice(1, sizes.size() - 1), strides.slice(1, strides.size() - 1));
+    PyObject* item =
+        list_of(dtype, data + i * step, sizes.slice(1, sizes.size() - 1), strides.slice(1, strides.size() - 1));
     if (item == nullptr) throw PythonError();
     PyList_SET_ITEM(list.get(), i, item);
   }
@@ -198,7 +211,8 @@ PyObject* list_of(ScalarType dtype, const char* data, IntView sizes, IntView str
 
 // The values as plain memory on the CPU, gone through the door if anything is special about them.
 Tensor readable(const Tensor& self) {
-  if (self.is_cpu() && self.layout() == Layout::Strided && !self->python_dispatch && !thread_has_modes()) return resolve(self);
+  if (self.is_cpu() && self.layout() == Layout::Strided && !self->python_dispatch && !thread_has_modes())
+    return resolve(self);
   return resolve(call_to(call_detach(self), Device(), self.dtype(), false));
 }
 
@@ -220,7 +234,9 @@ Tensor lifted(Tensor t) {
 }
 
 void check_pin_memory(bool asked) {
-  TN_CHECK(!asked, "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system.");
+  TN_CHECK(!asked,
+           "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
+           "this system.");
 }
 
 Tensor tensor_from_data(PyObject* data, const NewTensor& how) {
@@ -229,7 +245,8 @@ Tensor tensor_from_data(PyObject* data, const NewTensor& how) {
 
 PyObject* tensor_item(const Tensor& self) {
   TN_CHECK(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
-  if (self.is_cpu() && self.layout() == Layout::Strided && !self->python_dispatch && !self->wrapper && !thread_has_modes() && !self->is_conj() && !self->is_neg())
+  if (self.is_cpu() && self.layout() == Layout::Strided && !self->python_dispatch && !self->wrapper &&
+      !thread_has_modes() && !self->is_conj() && !self->is_neg())
     return load_number(self.dtype(), self.data_ptr());
   static OpRow& op = required_op("aten::item", "");
   const Arg args[] = {Arg::of(self)};
@@ -252,32 +269,44 @@ PyObject* number_object(const Scalar& s) {
 PyObject* tensor_tolist(const Tensor& self) {
   if (self->python_dispatch) {
     const PyRef object = PyRef::check(wrap(self));
-    raise(PyExc_RuntimeError, ".tolist() is not supported for tensor subclasses, got %s", Py_TYPE(object.get())->tp_name);
+    raise(PyExc_RuntimeError, ".tolist() is not supported for tensor subclasses, got %s",
+          Py_TYPE(object.get())->tp_name);
   }
   return guarded([&] {
-    if (func::holds_batch(self)) fail(ErrorKind::Runtime, "vmap: It looks like you're calling .tolist() on a Tensor. We don't support vmap over it.");
+    if (func::holds_batch(self))
+      fail(ErrorKind::Runtime,
+           "vmap: It looks like you're calling .tolist() on a Tensor. We don't support vmap over it.");
     const Tensor t = readable(self);
     // An empty tensor has no memory, and its lists no numbers.
-    return list_of(t.dtype(), t.numel() == 0 ? nullptr : static_cast<const char*>(t.data_ptr()), t.sizes(), t.strides());
+    return list_of(t.dtype(), t.numel() == 0 ? nullptr : static_cast<const char*>(t.data_ptr()), t.sizes(),
+                   t.strides());
   });
 }
 
 PyMethodDef tensor_object_methods[] = {
-    {"new", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(new_method)), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"new_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(new_tensor)), METH_FASTCALL | METH_KEYWORDS, nullptr},
-    {"numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(numpy_method)), METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"new", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(new_method)), METH_VARARGS | METH_KEYWORDS,
+     nullptr},
+    {"new_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(new_tensor)),
+     METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {"numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(numpy_method)), METH_FASTCALL | METH_KEYWORDS,
+     nullptr},
     {"tolist", tolist_method, METH_NOARGS, nullptr},
     {"item", item_method, METH_NOARGS, nullptr},
     {"untyped_storage", storage_method, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 PyMethodDef tensor_object_functions[] = {
-    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(torch_tensor)), METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
-    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(torch_as_tensor)), METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
-    {"asarray", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(torch_asarray)), METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
-    {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(torch_frombuffer)), METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(torch_tensor)),
+     METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(torch_as_tensor)),
+     METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"asarray", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(torch_asarray)),
+     METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(torch_frombuffer)),
+     METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
     {"from_numpy", torch_from_numpy, METH_O | METH_STATIC, nullptr},
-    {"_from_blob", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(no_from_blob)), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
+    {"_from_blob", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(no_from_blob)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

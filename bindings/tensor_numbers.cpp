@@ -21,13 +21,40 @@ struct Dunder {
   const char* target;
 };
 constexpr Dunder kDunders[] = {
-    {"__add__", "add"}, {"__radd__", "add"}, {"__iadd__", "add_"}, {"__mul__", "mul"}, {"__rmul__", "mul"}, {"__imul__", "mul_"},
-    {"__sub__", "sub"}, {"__isub__", "sub_"}, {"__div__", "div"}, {"__truediv__", "div"}, {"__idiv__", "div_"},
-    {"__floordiv__", "floor_divide"}, {"__ifloordiv__", "floor_divide_"}, {"__mod__", "remainder"}, {"__imod__", "remainder_"},
-    {"__eq__", "eq"}, {"__ne__", "ne"}, {"__lt__", "lt"}, {"__le__", "le"}, {"__gt__", "gt"}, {"__ge__", "ge"},
-    {"__matmul__", "matmul"}, {"__rand__", "bitwise_and"}, {"__ror__", "bitwise_or"}, {"__rxor__", "bitwise_xor"},
-    {"__and__", "__and__"}, {"__iand__", "__iand__"}, {"__or__", "__or__"}, {"__ior__", "__ior__"}, {"__xor__", "__xor__"},
-    {"__ixor__", "__ixor__"}, {"__lshift__", "__lshift__"}, {"__ilshift__", "__ilshift__"}, {"__rshift__", "__rshift__"},
+    {"__add__", "add"},
+    {"__radd__", "add"},
+    {"__iadd__", "add_"},
+    {"__mul__", "mul"},
+    {"__rmul__", "mul"},
+    {"__imul__", "mul_"},
+    {"__sub__", "sub"},
+    {"__isub__", "sub_"},
+    {"__div__", "div"},
+    {"__truediv__", "div"},
+    {"__idiv__", "div_"},
+    {"__floordiv__", "floor_divide"},
+    {"__ifloordiv__", "floor_divide_"},
+    {"__mod__", "remainder"},
+    {"__imod__", "remainder_"},
+    {"__eq__", "eq"},
+    {"__ne__", "ne"},
+    {"__lt__", "lt"},
+    {"__le__", "le"},
+    {"__gt__", "gt"},
+    {"__ge__", "ge"},
+    {"__matmul__", "matmul"},
+    {"__rand__", "bitwise_and"},
+    {"__ror__", "bitwise_or"},
+    {"__rxor__", "bitwise_xor"},
+    {"__and__", "__and__"},
+    {"__iand__", "__iand__"},
+    {"__or__", "__or__"},
+    {"__ior__", "__ior__"},
+    {"__xor__", "__xor__"},
+    {"__ixor__", "__ixor__"},
+    {"__lshift__", "__lshift__"},
+    {"__ilshift__", "__ilshift__"},
+    {"__rshift__", "__rshift__"},
     {"__irshift__", "__irshift__"},
 };
 constexpr int kNumDunders = static_cast<int>(std::size(kDunders));
@@ -46,7 +73,8 @@ Entry find_target(const char* name) {
     for (const FunctionGroup* g = *shard; g->where; ++g)
       if (std::strcmp(g->where, "TensorBase") == 0)
         for (const PyMethodDef* m = g->methods; m->ml_name; ++m)
-          if (std::strcmp(m->ml_name, name) == 0) return reinterpret_cast<Entry>(reinterpret_cast<void (*)()>(m->ml_meth));
+          if (std::strcmp(m->ml_name, name) == 0)
+            return reinterpret_cast<Entry>(reinterpret_cast<void (*)()>(m->ml_meth));
   return nullptr;
 }
 
@@ -61,8 +89,9 @@ PyObject* or_not_implemented(PyObject* result) {
 PyObject* call_target(int i, PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   Entry& target = targets[i];
   if (__builtin_expect(!target, 0) && !(target = find_target(kDunders[i].target)))
-    return PyErr_Format(PyExc_NotImplementedError, "torchnative: TensorBase.%s refused: call; reason: there is no method '%s'",
-                        kDunders[i].name, kDunders[i].target);
+    return PyErr_Format(PyExc_NotImplementedError,
+                        "torchnative: TensorBase.%s refused: call; reason: there is no method '%s'", kDunders[i].name,
+                        kDunders[i].target);
   return target(self, args, nargs, kwnames);
 }
 
@@ -71,7 +100,8 @@ PyObject* dunder(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObje
   if constexpr (kIndex == kEq) {  // the one that overrides are told by its own name
     if (needs_override(self)) {
       PyObject* told = nullptr;
-      const int done = guarded([&]() -> int { return method_override(self, "__eq__", args, nargs, kwnames, &told) ? 1 : 0; });
+      const int done =
+          guarded([&]() -> int { return method_override(self, "__eq__", args, nargs, kwnames, &told) ? 1 : 0; });
       if (done != 0) return done == 1 ? told : or_not_implemented(nullptr);
     }
   }
@@ -85,7 +115,9 @@ PyObject* invert(PyObject* self, PyObject*) {
     if (!is_integral(tensor_of(self).dtype(), true))
       raise(PyExc_TypeError, "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
     static const Entry target = find_target("bitwise_not");
-    if (!target) fail(ErrorKind::NotImplemented, "torchnative: TensorBase.__invert__ refused: call; reason: there is no bitwise_not");
+    if (!target)
+      fail(ErrorKind::NotImplemented,
+           "torchnative: TensorBase.__invert__ refused: call; reason: there is no bitwise_not");
     return target(self, nullptr, 0, nullptr);
   });
 }
@@ -96,7 +128,8 @@ constexpr auto dunder_entries(std::index_sequence<I...>) {
 }
 constexpr auto kEntries = dunder_entries(std::make_index_sequence<kNumDunders>());
 
-// ---- slots -------------------------------------------------------------------------------------------------------------
+// ---- slots
+// -------------------------------------------------------------------------------------------------------------
 // torch.Tensor is a Python class, so its slots look dunder methods up by name. For classes that don't override a dunder
 // the slot calls the operator at once.
 
@@ -138,7 +171,8 @@ void install(PyTypeObject* cls, binaryfunc& slot) {
 richcmpfunc original_compare = nullptr;
 
 PyObject* compare_slot(PyObject* left, PyObject* right, int op) {
-  static constexpr int kOf[] = {index_of("__lt__"), index_of("__le__"), kEq, index_of("__ne__"), index_of("__gt__"), index_of("__ge__")};
+  static constexpr int kOf[] = {index_of("__lt__"), index_of("__le__"), kEq,
+                                index_of("__ne__"), index_of("__gt__"), index_of("__ge__")};
   if (op == Py_EQ && (!is_exact_tensor(left) || torch_function_mode_active())) return original_compare(left, right, op);
   return or_not_implemented(call_target(kOf[op], left, &right, 1, nullptr));
 }
@@ -167,7 +201,8 @@ PyMethodDef tensor_number_methods[kNumDunders + 2];
 
 void fill_number_methods() {
   for (int i = 0; i < kNumDunders; ++i)
-    tensor_number_methods[i] = {kDunders[i].name, as_method(kEntries[static_cast<size_t>(i)]), METH_FASTCALL | METH_KEYWORDS | METH_COEXIST, nullptr};
+    tensor_number_methods[i] = {kDunders[i].name, as_method(kEntries[static_cast<size_t>(i)]),
+                                METH_FASTCALL | METH_KEYWORDS | METH_COEXIST, nullptr};
   tensor_number_methods[kNumDunders] = {"__invert__", invert, METH_NOARGS | METH_COEXIST, nullptr};
 }
 

@@ -15,9 +15,9 @@ PyTypeObject* parameter_class = nullptr;
 
 namespace {
 
-// CPython 3.11 keeps an instance's attributes in an array, if object.__new__ made it, or in a dict; their words stand before the
-// collector's header. Knowing it lets dead objects be reused while neither holds anything, and lets the collector walk
-// attributes without building a dict. Other versions take the general road.
+// CPython 3.11 keeps an instance's attributes in an array, if object.__new__ made it, or in a dict; their words stand
+// before the collector's header. Knowing it lets dead objects be reused while neither holds anything, and lets the
+// collector walk attributes without building a dict. Other versions take the general road.
 #if PY_VERSION_HEX < 0x030C0000
 struct AttributeArray {
   uint8_t* base;
@@ -55,7 +55,9 @@ int each_slot(PyObject* self, F&& visit) {
 }
 
 // C++ holds the tensor too, so Python's collector can't see all owners.
-bool held_elsewhere(const TensorObject* self) { return self->impl && (self->impl->owns_pyobj || self->impl->use_count() > 1); }
+bool held_elsewhere(const TensorObject* self) {
+  return self->impl && (self->impl->owns_pyobj || self->impl->use_count() > 1);
+}
 
 int visit_attributes(PyObject* self, visitproc visit, void* arg) {
   if (has_managed_dict(Py_TYPE(self))) {
@@ -224,7 +226,9 @@ PyObject* wrap_list(TensorList list) {
   return PyRef(tuple).release();
 }
 
-int tensor_base_traverse(PyObject* self, visitproc visit, void* arg) { return visit_base(reinterpret_cast<TensorObject*>(self), visit, arg); }
+int tensor_base_traverse(PyObject* self, visitproc visit, void* arg) {
+  return visit_base(reinterpret_cast<TensorObject*>(self), visit, arg);
+}
 
 void adopt_class(PyTypeObject* cls) {
   cls->tp_dealloc = class_dealloc;

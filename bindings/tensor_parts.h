@@ -10,14 +10,14 @@ void adopt_class(PyTypeObject* cls);
 
 extern PyGetSetDef tensor_properties[];  // tensor_properties.cpp
 void fill_properties();
-extern PyMethodDef tensor_hand_methods[];   // tensor_methods.cpp
+extern PyMethodDef tensor_hand_methods[];    // tensor_methods.cpp
 extern PyMethodDef tensor_number_methods[];  // tensor_numbers.cpp
 void fill_number_methods();
 extern PyMethodDef tensor_convert_methods[];
 extern PyMethodDef nn_hand_functions[];  // tensor_convert_methods.cpp
 extern PyMethodDef tensor_construct_methods[];
 bool add_functionalize_functions(PyObject* torch);  // functionalize.cpp
-extern PyMethodDef variable_hand_functions[];  // variable_functions.cpp
+extern PyMethodDef variable_hand_functions[];       // variable_functions.cpp
 
 template <class F>
 constexpr PyCFunction as_method(F f) {

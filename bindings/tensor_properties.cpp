@@ -65,7 +65,8 @@ PyObject* get_data(PyObject*, const Tensor& t) {
 }
 void set_data(PyObject*, const Tensor& t, PyObject* value) {
   if (!value) raise(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!");
-  if (!is_tensor(value)) raise(PyExc_TypeError, "Variable data has to be a tensor, but got %s", Py_TYPE(value)->tp_name);
+  if (!is_tensor(value))
+    raise(PyExc_TypeError, "Variable data has to be a tensor, but got %s", Py_TYPE(value)->tp_name);
   const Tensor& from = tensor_of(value);
   if (from.requires_grad() && !t.is_same(from) && !is_floating(from.dtype()) && !from.is_complex())
     fail(ErrorKind::Runtime, "data set to a tensor that requires gradients must be floating point or complex dtype");
@@ -93,22 +94,26 @@ void set_grad(PyObject* self, const Tensor& t, PyObject* value) {
     return;
   }
   if (!is_tensor(value))
-    raise(PyExc_TypeError, "assigned grad expected to be a Tensor or None but got grad of type %s", Py_TYPE(value)->tp_name);
+    raise(PyExc_TypeError, "assigned grad expected to be a Tensor or None but got grad of type %s",
+          Py_TYPE(value)->tp_name);
   if (value == self) raise(PyExc_RuntimeError, "can't assign Variable as its own grad");
   const Tensor& g = tensor_of(value);
   if (g.dtype() != t.dtype())
-    fail(ErrorKind::Runtime, "attempting to assign a gradient with dtype '", dtype_name(g.dtype()), "' to a tensor with grad_dtype '",
-         scalar_type_name(t.dtype()),
-         "'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype "
-         "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and "
+    fail(ErrorKind::Runtime, "attempting to assign a gradient with dtype '", dtype_name(g.dtype()),
+         "' to a tensor with grad_dtype '", scalar_type_name(t.dtype()),
+         "'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
+         "tensor's grad_dtype "
+         "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the "
+         "dtypes of a tensor and "
          "its gradient may break downstream systems that assume they match.");
   if (g.device().type != t.device().type)
-    fail(ErrorKind::Runtime, "attempting to assign a gradient located on device with type '", device_type_name(g.device().type),
-         "' to a tensor located on device with type '", device_type_name(t.device().type),
+    fail(ErrorKind::Runtime, "attempting to assign a gradient located on device with type '",
+         device_type_name(g.device().type), "' to a tensor located on device with type '",
+         device_type_name(t.device().type),
          "'. Please ensure that the assigned gradient and the tensor are on the same device");
   if (!(g.sizes() == t.sizes()))
-    fail(ErrorKind::Runtime, "attempting to assign a gradient of size '", g.sizes(), "' to a tensor of size '", t.sizes(),
-         "'. Please ensure that the gradient and the tensor are the same size");
+    fail(ErrorKind::Runtime, "attempting to assign a gradient of size '", g.sizes(), "' to a tensor of size '",
+         t.sizes(), "'. Please ensure that the gradient and the tensor are the same size");
   autograd_meta(t).grad = g;
 }
 
@@ -118,7 +123,8 @@ void set_needs(PyObject*, const Tensor& t, PyObject* value) {
   if (!is_leaf(t)) {
     if (!on)
       fail(ErrorKind::Runtime,
-           "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+           "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+           "subgraph that doesn't "
            "require differentiation use var_no_grad = var.detach().");
     return;
   }
@@ -140,20 +146,28 @@ void set_accumulate_hooks(PyObject* self, const Tensor&, PyObject* value) {
 PyObject* or_none(PyObject* o) { return Py_NewRef(o ? o : Py_None); }
 
 PyObject* get_volatile(PyObject*, const Tensor&) {
-  if (PyErr_WarnEx(PyExc_UserWarning, "volatile was removed (Variable.volatile is always False)", 1) < 0) return nullptr;
+  if (PyErr_WarnEx(PyExc_UserWarning, "volatile was removed (Variable.volatile is always False)", 1) < 0)
+    return nullptr;
   Py_RETURN_FALSE;
 }
 void set_volatile(PyObject*, const Tensor&, PyObject*) {
-  if (PyErr_WarnEx(PyExc_UserWarning, "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", 1) < 0)
+  if (PyErr_WarnEx(PyExc_UserWarning,
+                   "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", 1) < 0)
     throw PythonError();
 }
 
 template <DeviceType kType>
-PyObject* on_device(PyObject*, const Tensor& t) { return new_bool(t.device().type == kType); }
+PyObject* on_device(PyObject*, const Tensor& t) {
+  return new_bool(t.device().type == kType);
+}
 template <Layout kLayout>
-PyObject* has_layout(PyObject*, const Tensor& t) { return new_bool(t.layout() == kLayout); }
+PyObject* has_layout(PyObject*, const Tensor& t) {
+  return new_bool(t.layout() == kLayout);
+}
 template <const char* const& kName>
-PyObject* operator_property(PyObject*, const Tensor& t) { return by_operator(kName, t); }
+PyObject* operator_property(PyObject*, const Tensor& t) {
+  return by_operator(kName, t);
+}
 
 constexpr const char* kNumpyT = "aten::numpy_T";
 constexpr const char* kMatrixH = "aten::matrix_H";
@@ -167,13 +181,21 @@ constexpr Property kProperties[] = {
     {"T", operator_property<kNumpyT>},
     {"mH", operator_property<kMH>},
     {"mT", operator_property<kMT>},
-    {"real", operator_property<kReal>, [](PyObject*, const Tensor& t, PyObject* v) { copy_to(part(kReal, t), v, "real"); }},
-    {"imag", operator_property<kImag>, [](PyObject*, const Tensor& t, PyObject* v) { copy_to(part(kImag, t), v, "imag"); }},
+    {"real", operator_property<kReal>,
+     [](PyObject*, const Tensor& t, PyObject* v) { copy_to(part(kReal, t), v, "real"); }},
+    {"imag", operator_property<kImag>,
+     [](PyObject*, const Tensor& t, PyObject* v) { copy_to(part(kImag, t), v, "imag"); }},
     {"data", get_data, set_data},
     {"grad", get_grad, set_grad},
     {"_grad", get_grad, set_grad},
-    {"grad_fn", [](PyObject*, const Tensor& t) -> PyObject* { return t->autograd ? node_object(autograd_meta(t).grad_fn) : Py_NewRef(Py_None); }},
-    {"_grad_fn", [](PyObject*, const Tensor& t) -> PyObject* { return t->autograd ? node_object(autograd_meta(t).grad_fn) : Py_NewRef(Py_None); }},
+    {"grad_fn",
+     [](PyObject*, const Tensor& t) -> PyObject* {
+       return t->autograd ? node_object(autograd_meta(t).grad_fn) : Py_NewRef(Py_None);
+     }},
+    {"_grad_fn",
+     [](PyObject*, const Tensor& t) -> PyObject* {
+       return t->autograd ? node_object(autograd_meta(t).grad_fn) : Py_NewRef(Py_None);
+     }},
     {"grad_dtype", [](PyObject*, const Tensor& t) { return Py_XNewRef(dtype_object(t.dtype())); },
      [](PyObject*, const Tensor& t, PyObject* v) {
        ScalarType wanted;
@@ -183,24 +205,31 @@ constexpr Property kProperties[] = {
     {"is_leaf", [](PyObject*, const Tensor& t) { return new_bool(is_leaf(t)); }},
     {"requires_grad", [](PyObject*, const Tensor& t) { return new_bool(t.requires_grad()); }, set_needs},
     {"retains_grad", [](PyObject*, const Tensor& t) { return new_bool(t->autograd && autograd_meta(t).retains_grad); }},
-    {"output_nr", [](PyObject*, const Tensor& t) { return PyLong_FromUnsignedLong(t->autograd ? autograd_meta(t).output_nr : 0); }},
-    {"name", [](PyObject*, const Tensor& t) -> PyObject* {
+    {"output_nr",
+     [](PyObject*, const Tensor& t) { return PyLong_FromUnsignedLong(t->autograd ? autograd_meta(t).output_nr : 0); }},
+    {"name",
+     [](PyObject*, const Tensor& t) -> PyObject* {
        if (!t->autograd || autograd_meta(t).name.empty()) Py_RETURN_NONE;
        return PyUnicode_FromString(autograd_meta(t).name.c_str());
      }},
-    {"_base", [](PyObject*, const Tensor& t) -> PyObject* {
+    {"_base",
+     [](PyObject*, const Tensor& t) -> PyObject* {
        if (!t->autograd) Py_RETURN_NONE;
        return wrap(autograd_meta(t).view_base);
      }},
-    {"_version", [](PyObject*, const Tensor& t) -> PyObject* {
+    {"_version",
+     [](PyObject*, const Tensor& t) -> PyObject* {
        if (t->is_inference()) fail(ErrorKind::Runtime, "Inference tensors do not track version counter.");
        return PyLong_FromUnsignedLong(t->version());
      }},
     {"_cdata", [](PyObject*, const Tensor& t) { return PyLong_FromVoidPtr(t.impl()); }},
-    {"_backward_hooks", [](PyObject* self, const Tensor&) { return or_none(reinterpret_cast<TensorObject*>(self)->backward_hooks); },
+    {"_backward_hooks",
+     [](PyObject* self, const Tensor&) { return or_none(reinterpret_cast<TensorObject*>(self)->backward_hooks); },
      set_backward_hooks},
     {"_post_accumulate_grad_hooks",
-     [](PyObject* self, const Tensor&) { return or_none(reinterpret_cast<TensorObject*>(self)->post_accumulate_grad_hooks); },
+     [](PyObject* self, const Tensor&) {
+       return or_none(reinterpret_cast<TensorObject*>(self)->post_accumulate_grad_hooks);
+     },
      set_accumulate_hooks},
     {"_python_dispatch", [](PyObject*, const Tensor& t) { return new_bool(t->python_dispatch); }},
     {"_has_symbolic_sizes_strides", [](PyObject*, const Tensor&) { return new_bool(false); }},
@@ -211,7 +240,8 @@ constexpr Property kProperties[] = {
     {"layout", [](PyObject*, const Tensor& t) { return Py_XNewRef(layout_object(t.layout())); }},
     {"device", [](PyObject*, const Tensor& t) { return device_object(t.device()); }},
     {"itemsize", [](PyObject*, const Tensor& t) { return PyLong_FromSize_t(t.itemsize()); }},
-    {"nbytes", [](PyObject*, const Tensor& t) { return PyLong_FromSize_t(static_cast<size_t>(t.numel()) * t.itemsize()); }},
+    {"nbytes",
+     [](PyObject*, const Tensor& t) { return PyLong_FromSize_t(static_cast<size_t>(t.numel()) * t.itemsize()); }},
     {"is_cpu", on_device<DeviceType::CPU>},
     {"is_cuda", on_device<DeviceType::CUDA>},
     {"is_ipu", on_device<DeviceType::IPU>},

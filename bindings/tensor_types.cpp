@@ -29,8 +29,9 @@ constexpr Family kFamilies[] = {{"torch", Layout::Strided, DeviceType::CPU},
                                 {"torch.cuda", Layout::Strided, DeviceType::CUDA},
                                 {"torch.sparse", Layout::Sparse, DeviceType::CPU},
                                 {"torch.cuda.sparse", Layout::Sparse, DeviceType::CUDA}};
-constexpr ScalarType kDtypes[] = {ScalarType::Byte, ScalarType::Char, ScalarType::Double, ScalarType::Float, ScalarType::Int,
-                                  ScalarType::Long, ScalarType::Short, ScalarType::Half, ScalarType::BFloat16, ScalarType::Bool};
+constexpr ScalarType kDtypes[] = {ScalarType::Byte,     ScalarType::Char, ScalarType::Double, ScalarType::Float,
+                                  ScalarType::Int,      ScalarType::Long, ScalarType::Short,  ScalarType::Half,
+                                  ScalarType::BFloat16, ScalarType::Bool};
 constexpr size_t kNumTypes = std::size(kFamilies) * std::size(kDtypes);
 
 PyTypeObject metaclass{};
@@ -67,12 +68,9 @@ PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
 
 PyMethodDef meta_methods[] = {{"__instancecheck__", instance_check, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef meta_properties[] = {
-    {"dtype", get_dtype, nullptr, nullptr, nullptr},
-    {"layout", get_layout, nullptr, nullptr, nullptr},
-    {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
-    {"is_xpu", get_false, nullptr, nullptr, nullptr},
-    {"is_sparse", get_is_sparse, nullptr, nullptr, nullptr},
-    {"is_sparse_csr", get_false, nullptr, nullptr, nullptr},
+    {"dtype", get_dtype, nullptr, nullptr, nullptr},         {"layout", get_layout, nullptr, nullptr, nullptr},
+    {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},     {"is_xpu", get_false, nullptr, nullptr, nullptr},
+    {"is_sparse", get_is_sparse, nullptr, nullptr, nullptr}, {"is_sparse_csr", get_false, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -127,7 +125,8 @@ std::string prefix_of(const Tensor& t) {
   if (t.is_meta()) text += ".meta";
   else if (!t.is_cpu()) text += str('.', device_type_name(t.device().type));
   if (t.layout() == Layout::Sparse) text += ".sparse";
-  else if (t.layout() != Layout::Strided && t.layout() != Layout::Mkldnn && t.layout() != Layout::Jagged) text += ".sparse_csr";
+  else if (t.layout() != Layout::Strided && t.layout() != Layout::Mkldnn && t.layout() != Layout::Jagged)
+    text += ".sparse_csr";
   return text;
 }
 
@@ -157,7 +156,8 @@ void add_tensor_types(PyObject* torch) {
       add_type(t, f, dtype, attributes.get());
       ++num_types;
       PyObject* o = reinterpret_cast<PyObject*>(&t.type);
-      if (!add_to_module(module.get(), std::strrchr(t.name, '.') + 1, o) || PySet_Add(classes.get(), o) < 0) throw PythonError();
+      if (!add_to_module(module.get(), std::strrchr(t.name, '.') + 1, o) || PySet_Add(classes.get(), o) < 0)
+        throw PythonError();
     }
   }
 }

@@ -22,9 +22,12 @@ struct Modes {
   std::vector<PyRef> stack;
   std::array<PyRef, kNumModeKeys> infra;
 
-  bool empty() const { return stack.empty() && std::none_of(infra.begin(), infra.end(), [](const PyRef& m) { return bool(m); }); }
+  bool empty() const {
+    return stack.empty() && std::none_of(infra.begin(), infra.end(), [](const PyRef& m) { return bool(m); });
+  }
   size_t size() const {
-    return stack.size() + static_cast<size_t>(std::count_if(infra.begin(), infra.end(), [](const PyRef& m) { return bool(m); }));
+    return stack.size() +
+           static_cast<size_t>(std::count_if(infra.begin(), infra.end(), [](const PyRef& m) { return bool(m); }));
   }
 };
 // A pointer, so that a thread without modes has nothing to tear down.
@@ -104,7 +107,8 @@ void collect(std::span<const Arg> args, std::vector<PyRef>& found) {
     PyTypeObject* const type = Py_TYPE(object.get());
     for (const PyRef& have : found)
       if (Py_TYPE(have.get()) == type) return;
-    auto at = std::find_if(found.begin(), found.end(), [&](const PyRef& have) { return PyType_IsSubtype(type, Py_TYPE(have.get())); });
+    auto at = std::find_if(found.begin(), found.end(),
+                           [&](const PyRef& have) { return PyType_IsSubtype(type, Py_TYPE(have.get())); });
     found.insert(at, std::move(object));
   };
   for (const Arg& a : args) {
@@ -121,12 +125,14 @@ class PythonKey final : public BoxedKernel {
     const GilAcquire gil;
     std::vector<PyRef> overloaded;
     collect(args, overloaded);
-    const bool in_mode = thread_modes && !thread_modes->empty() && (thread_state.included & KeySet(DispatchKey::Python).raw());
+    const bool in_mode =
+        thread_modes && !thread_modes->empty() && (thread_state.included & KeySet(DispatchKey::Python).raw());
     const FunctionSchema& schema = schema_of(op);
     const PyRef func = python_overload(op);
     const PyRef types = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(overloaded.size())));
     for (size_t i = 0; i < overloaded.size(); ++i)
-      PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overloaded[i].get()))));
+      PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
+                       Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(overloaded[i].get()))));
     PythonArguments given;
     append_arguments(schema, args, given);
     const PyRef positional = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(given.num_positional)));
@@ -143,8 +149,8 @@ class PythonKey final : public BoxedKernel {
       result = call_handler(mode.get(), func.get(), types.get(), positional.get(), keywords.get());
     }
     for (size_t i = 0; (!result || result.get() == Py_NotImplemented) && i < overloaded.size(); ++i)
-      result = call_handler(reinterpret_cast<PyObject*>(Py_TYPE(overloaded[i].get())), func.get(), types.get(), positional.get(),
-                            keywords.get());
+      result = call_handler(reinterpret_cast<PyObject*>(Py_TYPE(overloaded[i].get())), func.get(), types.get(),
+                            positional.get(), keywords.get());
     if (!result || result.get() == Py_NotImplemented) not_implemented(op, in_mode, overloaded);
     take_results(schema, result.get(), out);
   }
@@ -157,8 +163,8 @@ class PythonKey final : public BoxedKernel {
     return PyRef::check(PyObject_CallFunctionObjArgs(handler.get(), func, types, args, kwargs, nullptr));
   }
   [[noreturn]] static void not_implemented(const OpRow& op, bool in_mode, const std::vector<PyRef>& overloaded) {
-    std::string text = str("Multiple dispatch failed for 'torch.ops.", std::string(op.info->name).replace(4, 2, "."), ".",
-                           *op.info->overload ? op.info->overload : "default",
+    std::string text = str("Multiple dispatch failed for 'torch.ops.", std::string(op.info->name).replace(4, 2, "."),
+                           ".", *op.info->overload ? op.info->overload : "default",
                            "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n");
     if (in_mode) text += "  - mode object\n";
     for (const PyRef& o : overloaded) {

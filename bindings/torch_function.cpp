@@ -18,12 +18,14 @@ PyObject* protocol_name() {
 // Types that the interpreter defines and that can't override; a quick no for nearly every argument that is no tensor.
 bool is_plain_type(PyTypeObject* t) {
   return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type || t == &PyTuple_Type ||
-         t == &PyList_Type || t == &PyDict_Type || t == Py_TYPE(Py_None) || t == &PyComplex_Type || t == &PyBytes_Type ||
-         t == &PySlice_Type || t == Py_TYPE(Py_Ellipsis) || t == &PySet_Type || t == &PyFunction_Type;
+         t == &PyList_Type || t == &PyDict_Type || t == Py_TYPE(Py_None) || t == &PyComplex_Type ||
+         t == &PyBytes_Type || t == &PySlice_Type || t == Py_TYPE(Py_Ellipsis) || t == &PySet_Type ||
+         t == &PyFunction_Type;
 }
 
 std::vector<PyObject*>& stack() {
-  if (!torch_function_state.stack) torch_function_state.stack = new std::vector<PyObject*>();  // lives as long as the thread
+  if (!torch_function_state.stack)
+    torch_function_state.stack = new std::vector<PyObject*>();  // lives as long as the thread
   return *torch_function_state.stack;
 }
 
@@ -100,28 +102,31 @@ void Overloaded::add(PyObject* o) {
   ++n_;
 }
 
-PyObject* call_torch_function(const Overloaded& who, PyObject* func, PyObject* args, PyObject* kwargs, const char* where,
-                              const char* name) {
+PyObject* call_torch_function(const Overloaded& who, PyObject* func, PyObject* args, PyObject* kwargs,
+                              const char* where, const char* name) {
   const PyRef types = PyRef::check(PyTuple_New(who.size()));
-  for (int i = 0; i < who.size(); ++i) PyTuple_SET_ITEM(types.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(who[i]))));
+  for (int i = 0; i < who.size(); ++i)
+    PyTuple_SET_ITEM(types.get(), i, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(who[i]))));
   PyRef result, mode;
   if (torch_function_mode_active()) {
     StashMode stash;
     mode = PyRef::share(stash.mode());
     const PyRef method = PyRef::check(PyObject_GetAttr(mode.get(), protocol_name()));
     if (!is_self_of(method.get(), mode.get()))
-      raise(PyExc_RuntimeError,
-            "Defining your mode's `__torch_function__` as a classmethod is not supported, please make it a plain method");
+      raise(
+          PyExc_RuntimeError,
+          "Defining your mode's `__torch_function__` as a classmethod is not supported, please make it a plain method");
     PyObject* const call[] = {func, types.get(), args, kwargs};
     result = PyRef::check(PyObject_Vectorcall(method.get(), call, kwargs ? 4 : 3, nullptr));
   }
   for (int i = 0; i < who.size() && (!result || result.get() == Py_NotImplemented); ++i) {
     const PyRef method = PyRef::check(PyObject_GetAttr(who[i], protocol_name()));
     if (method.get() != disabled_torch_function_impl && is_self_of(method.get(), who[i]) &&
-        PyErr_WarnEx(PyExc_UserWarning,
-                     "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
-                     "define it as a classmethod.",
-                     1) < 0)
+        PyErr_WarnEx(
+            PyExc_UserWarning,
+            "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
+            "define it as a classmethod.",
+            1) < 0)
       throw PythonError();
     PyObject* const call[] = {func, types.get(), args, kwargs};
     result = PyRef::check(PyObject_Vectorcall(method.get(), call, kwargs ? 4 : 3, nullptr));
@@ -137,8 +142,8 @@ PyObject* call_torch_function(const Overloaded& who, PyObject* func, PyObject* a
   throw PythonError();
 }
 
-PyObject* call_torch_function(const Overloaded& who, PyObject* func, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                              PyObject* kwnames, const char* where, const char* name) {
+PyObject* call_torch_function(const Overloaded& who, PyObject* func, PyObject* self, PyObject* const* args,
+                              Py_ssize_t nargs, PyObject* kwnames, const char* where, const char* name) {
   const Py_ssize_t first = self ? 1 : 0;
   const PyRef tuple = PyRef::check(PyTuple_New(nargs + first));
   if (self) PyTuple_SET_ITEM(tuple.get(), 0, Py_NewRef(self));
@@ -170,7 +175,8 @@ PyRef descriptor_part(const char* name, const char* part) {
 
 }  // namespace
 
-bool method_override(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** result) {
+bool method_override(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+                     PyObject** result) {
   if (take_skip()) return false;
   Overloaded who;
   if (overrides(self)) who.add(self);
@@ -186,7 +192,8 @@ bool getter_override(PyObject* self, const char* name, PyObject** result) {
   if (overrides(self)) who.add(self);
   if (who.empty() && !torch_function_mode_active()) return false;
   const PyRef func = descriptor_part(name, "__get__");
-  *result = call_torch_function(who, func.get(), self, nullptr, 0, nullptr, ("torch.Tensor." + std::string(name)).c_str(), "__get__");
+  *result = call_torch_function(who, func.get(), self, nullptr, 0, nullptr,
+                                ("torch.Tensor." + std::string(name)).c_str(), "__get__");
   return true;
 }
 
@@ -197,12 +204,14 @@ bool setter_override(PyObject* self, const char* name, PyObject* value, int* res
   if (who.empty() && !torch_function_mode_active()) return false;
   const char* const part = value ? "__set__" : "__delete__";
   const PyRef func = descriptor_part(name, part);
-  PyRef::adopt(call_torch_function(who, func.get(), self, &value, value ? 1 : 0, nullptr, ("torch.Tensor." + std::string(name)).c_str(), part));
+  PyRef::adopt(call_torch_function(who, func.get(), self, &value, value ? 1 : 0, nullptr,
+                                   ("torch.Tensor." + std::string(name)).c_str(), part));
   *result = 0;
   return true;
 }
 
-// ---- torch._C's names ------------------------------------------------------------------------------------------------
+// ---- torch._C's names
+// ------------------------------------------------------------------------------------------------
 namespace {
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
@@ -233,8 +242,12 @@ PyObject* stack_at(PyObject*, PyObject* index) {
   }
   return Py_NewRef(s[static_cast<size_t>(i)]);
 }
-PyObject* is_enabled(PyObject*, PyObject*) { return new_bool(torch_function_state.disabled == TorchFunctionState::kEnabled); }
-PyObject* is_all_disabled(PyObject*, PyObject*) { return new_bool(torch_function_state.disabled == TorchFunctionState::kAll); }
+PyObject* is_enabled(PyObject*, PyObject*) {
+  return new_bool(torch_function_state.disabled == TorchFunctionState::kEnabled);
+}
+PyObject* is_all_disabled(PyObject*, PyObject*) {
+  return new_bool(torch_function_state.disabled == TorchFunctionState::kAll);
+}
 PyObject* is_mode_enabled(PyObject*, PyObject*) { return new_bool(torch_function_mode_active()); }
 
 // The last slot of a call `f(func, types, args, kwargs)`, run with overrides of subclasses off or skipped once.
@@ -296,8 +309,7 @@ PyObject* has_in_arguments(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 // The two context managers. State before entry is kept in the object.
 struct DisableObject {
-  PyObject_HEAD
-  TorchFunctionState::Disabled previous;
+  PyObject_HEAD TorchFunctionState::Disabled previous;
 };
 template <TorchFunctionState::Disabled kWhat>
 PyObject* disable_enter(PyObject* self, PyObject*) {
@@ -341,7 +353,8 @@ PyObject* set_state(PyObject*, PyObject* value) {
   if (!number) return nullptr;
   const long v = PyLong_AsLong(number.get());
   if (v < 0 || v > 2) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "_set_torch_function_state: expected a _TorchFunctionState");
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_ValueError, "_set_torch_function_state: expected a _TorchFunctionState");
     return nullptr;
   }
   torch_function_state.disabled = static_cast<TorchFunctionState::Disabled>(v);
@@ -353,25 +366,24 @@ constexpr PyCFunction as_cfunction(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
-PyMethodDef functions[] = {
-    {"_push_on_torch_function_stack", push_mode, METH_O, nullptr},
-    {"_pop_torch_function_stack", pop_mode, METH_NOARGS, nullptr},
-    {"_len_torch_function_stack", stack_length, METH_NOARGS, nullptr},
-    {"_get_function_stack_at", stack_at, METH_O, nullptr},
-    {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
-    {"_is_torch_function_all_disabled", is_all_disabled, METH_NOARGS, nullptr},
-    {"_is_torch_function_mode_enabled", is_mode_enabled, METH_NOARGS, nullptr},
-    {"_disabled_torch_function_impl", as_cfunction(disabled_function), METH_FASTCALL, nullptr},
-    {"_disabled_torch_dispatch_impl", disabled_dispatch, METH_VARARGS, nullptr},
-    {"_skip_one_hop_torch_function", as_cfunction(skip_one_hop), METH_FASTCALL, nullptr},
-    {"_set_skip_next_torch_function", set_skip_next, METH_O, nullptr},
-    {"_peek_should_skip_torch_function", peek_skip, METH_NOARGS, nullptr},
-    {"_has_torch_function", has_in_sequence, METH_O, nullptr},
-    {"_has_torch_function_unary", has_in_one, METH_O, nullptr},
-    {"_has_torch_function_variadic", as_cfunction(has_in_arguments), METH_FASTCALL, nullptr},
-    {"_get_torch_function_state", get_state, METH_NOARGS, nullptr},
-    {"_set_torch_function_state", set_state, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_push_on_torch_function_stack", push_mode, METH_O, nullptr},
+                           {"_pop_torch_function_stack", pop_mode, METH_NOARGS, nullptr},
+                           {"_len_torch_function_stack", stack_length, METH_NOARGS, nullptr},
+                           {"_get_function_stack_at", stack_at, METH_O, nullptr},
+                           {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
+                           {"_is_torch_function_all_disabled", is_all_disabled, METH_NOARGS, nullptr},
+                           {"_is_torch_function_mode_enabled", is_mode_enabled, METH_NOARGS, nullptr},
+                           {"_disabled_torch_function_impl", as_cfunction(disabled_function), METH_FASTCALL, nullptr},
+                           {"_disabled_torch_dispatch_impl", disabled_dispatch, METH_VARARGS, nullptr},
+                           {"_skip_one_hop_torch_function", as_cfunction(skip_one_hop), METH_FASTCALL, nullptr},
+                           {"_set_skip_next_torch_function", set_skip_next, METH_O, nullptr},
+                           {"_peek_should_skip_torch_function", peek_skip, METH_NOARGS, nullptr},
+                           {"_has_torch_function", has_in_sequence, METH_O, nullptr},
+                           {"_has_torch_function_unary", has_in_one, METH_O, nullptr},
+                           {"_has_torch_function_variadic", as_cfunction(has_in_arguments), METH_FASTCALL, nullptr},
+                           {"_get_torch_function_state", get_state, METH_NOARGS, nullptr},
+                           {"_set_torch_function_state", set_state, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -381,7 +393,8 @@ bool bind_torch_function(PyObject* module) {
   disabled_torch_dispatch_impl = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl");
   state_enum = PyObject_GetAttrString(module, "_TorchFunctionState");
   if (!state_enum) PyErr_Clear();
-  PyTypeObject* const subclasses = disable_type<TorchFunctionState::kSubclasses>("torch._C.DisableTorchFunctionSubclass");
+  PyTypeObject* const subclasses =
+      disable_type<TorchFunctionState::kSubclasses>("torch._C.DisableTorchFunctionSubclass");
   PyTypeObject* const all = disable_type<TorchFunctionState::kAll>("torch._C.DisableTorchFunction");
   return PyModule_AddType(module, subclasses) == 0 && PyModule_AddType(module, all) == 0;
 }

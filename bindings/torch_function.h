@@ -21,7 +21,8 @@ struct TorchFunctionState {
 extern constinit thread_local TorchFunctionState torch_function_state [[gnu::tls_model("initial-exec")]];
 
 inline bool torch_function_mode_active() {
-  return __builtin_expect(torch_function_state.num_modes != 0, 0) && torch_function_state.disabled != TorchFunctionState::kAll;
+  return __builtin_expect(torch_function_state.num_modes != 0, 0) &&
+         torch_function_state.disabled != TorchFunctionState::kAll;
 }
 
 extern PyObject* disabled_torch_function_impl;  // torch._C._disabled_torch_function_impl
@@ -48,14 +49,15 @@ class Overloaded {
 
 // Calls the active mode, then each override. `func` is what is told to have been called. Throws PythonError.
 // `where` and `name` are for the message when all answer NotImplemented.
-PyObject* call_torch_function(const Overloaded& who, PyObject* func, PyObject* args, PyObject* kwargs, const char* where,
-                              const char* name);
+PyObject* call_torch_function(const Overloaded& who, PyObject* func, PyObject* args, PyObject* kwargs,
+                              const char* where, const char* name);
 // The same for arguments in vectorcall form; self is prepended where not null.
-PyObject* call_torch_function(const Overloaded& who, PyObject* func, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
-                              PyObject* kwnames, const char* where, const char* name);
+PyObject* call_torch_function(const Overloaded& who, PyObject* func, PyObject* self, PyObject* const* args,
+                              Py_ssize_t nargs, PyObject* kwnames, const char* where, const char* name);
 
 // For hand-written methods: if self or a mode takes the call, stores the result and returns true.
-bool method_override(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, PyObject** result);
+bool method_override(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames,
+                     PyObject** result);
 // For properties: the descriptor's __get__, __set__ or __delete__ is what is told.
 bool getter_override(PyObject* self, const char* name, PyObject** result);
 bool setter_override(PyObject* self, const char* name, PyObject* value, int* result);

@@ -27,11 +27,13 @@ namespace {
 namespace pb = pybind11;
 
 const Tensor& tensor_argument(const pb::handle& object, const char* who) {
-  if (!is_tensor(object.ptr())) throw pb::type_error(std::string(who) + "(): expected a Tensor, got " + Py_TYPE(object.ptr())->tp_name);
+  if (!is_tensor(object.ptr()))
+    throw pb::type_error(std::string(who) + "(): expected a Tensor, got " + Py_TYPE(object.ptr())->tp_name);
   return tensor_of(object.ptr());
 }
 
-// ---- threads: these get docstrings later, so they come without one ---------------------------------------------------------
+// ---- threads: these get docstrings later, so they come without one
+// ---------------------------------------------------------
 PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(num_threads()); }
 PyObject* get_interop(PyObject*, PyObject*) { return PyLong_FromLong(num_interop_threads()); }
 template <void (*kSet)(int), const char* const& kName>
@@ -51,25 +53,29 @@ constexpr const char* kSetInterop = "set_num_interop_threads";
 PyObject* init_threads(PyObject*, PyObject*) { Py_RETURN_NONE; }
 // Denormals are never flushed, so only switching it off succeeds.
 PyObject* set_flush_denormal(PyObject*, PyObject* value) {
-  if (!PyBool_Check(value)) return PyErr_Format(PyExc_TypeError, "flush_denormal expects a bool, but got %s", Py_TYPE(value)->tp_name);
+  if (!PyBool_Check(value))
+    return PyErr_Format(PyExc_TypeError, "flush_denormal expects a bool, but got %s", Py_TYPE(value)->tp_name);
   return new_bool(value == Py_False);
 }
 
-PyMethodDef thread_functions[] = {{"get_num_threads", get_threads, METH_NOARGS, nullptr},
-                                  {"set_num_threads", set_threads<set_num_threads, kSetThreads>, METH_O, nullptr},
-                                  {"get_num_interop_threads", get_interop, METH_NOARGS, nullptr},
-                                  {"set_num_interop_threads", set_threads<set_num_interop_threads, kSetInterop>, METH_O, nullptr},
-                                  {"init_num_threads", init_threads, METH_NOARGS, nullptr},
-                                  {"set_flush_denormal", set_flush_denormal, METH_O, nullptr},
-                                  {nullptr, nullptr, 0, nullptr}};
+PyMethodDef thread_functions[] = {
+    {"get_num_threads", get_threads, METH_NOARGS, nullptr},
+    {"set_num_threads", set_threads<set_num_threads, kSetThreads>, METH_O, nullptr},
+    {"get_num_interop_threads", get_interop, METH_NOARGS, nullptr},
+    {"set_num_interop_threads", set_threads<set_num_interop_threads, kSetInterop>, METH_O, nullptr},
+    {"init_num_threads", init_threads, METH_NOARGS, nullptr},
+    {"set_flush_denormal", set_flush_denormal, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 
-// ---- aliases ---------------------------------------------------------------------------------------------------------------
+// ---- aliases
+// ---------------------------------------------------------------------------------------------------------------
 void collect_storages(PyObject* object, std::vector<const StorageImpl*>& found) {
   if (is_tensor(object)) {
     const Tensor& t = tensor_of(object);
     if (t->storage()) found.push_back(t->storage().get());
   } else if (PyTuple_Check(object) || PyList_Check(object)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) collect_storages(PySequence_Fast_GET_ITEM(object, i), found);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      collect_storages(PySequence_Fast_GET_ITEM(object, i), found);
   } else if (PyDict_Check(object)) {
     PyObject *key, *value;
     Py_ssize_t at = 0;
@@ -102,7 +108,8 @@ bool output_is_alias(const pb::object& args, const pb::object& kwargs, const pb:
   return share_storage(made, given);
 }
 
-// ---- groups of tensors for foreach optimizers --------------------------------------------------------------------------------
+// ---- groups of tensors for foreach optimizers
+// --------------------------------------------------------------------------------
 pb::dict group_tensors(const std::vector<std::vector<pb::object>>& lists, bool with_indices) {
   TN_CHECK(!lists.empty(), "Expected at least one list of tensors");
   struct Group {
@@ -114,14 +121,19 @@ pb::dict group_tensors(const std::vector<std::vector<pb::object>>& lists, bool w
   std::map<std::tuple<int, int, int>, size_t> places;
   const auto& first = lists[0];
   for (const auto& list : lists)
-    TN_CHECK(list.empty() || list.size() == first.size(), "Tensorlists must have the same length, got ", list.size(), " and ", first.size());
+    TN_CHECK(list.empty() || list.size() == first.size(), "Tensorlists must have the same length, got ", list.size(),
+             " and ", first.size());
   for (size_t i = 0; i < first.size(); ++i) {
-    if (first[i].is_none()) fail(ErrorKind::Runtime, "Tensors of the first list of nested Tensor lists are supposed to be defined but the ", i, "-th Tensor is not.");
+    if (first[i].is_none())
+      fail(ErrorKind::Runtime, "Tensors of the first list of nested Tensor lists are supposed to be defined but the ",
+           i, "-th Tensor is not.");
     const Tensor& t = tensor_argument(first[i], "_group_tensors_by_device_and_dtype");
-    const auto id = std::make_tuple(static_cast<int>(t.device().type), static_cast<int>(t.device().index), static_cast<int>(t.dtype()));
+    const auto id = std::make_tuple(static_cast<int>(t.device().type), static_cast<int>(t.device().index),
+                                    static_cast<int>(t.dtype()));
     const auto [place, is_new] = places.try_emplace(id, groups.size());
     if (is_new) {
-      groups.push_back({pb::make_tuple(pb::reinterpret_steal<pb::object>(device_object(t.device())), pb::reinterpret_borrow<pb::object>(dtype_object(t.dtype()))),
+      groups.push_back({pb::make_tuple(pb::reinterpret_steal<pb::object>(device_object(t.device())),
+                                       pb::reinterpret_borrow<pb::object>(dtype_object(t.dtype()))),
                         std::vector<pb::list>(lists.size()), pb::list()});
     }
     Group& group = groups[place->second];
@@ -144,16 +156,20 @@ pb::object infer_size_of(const pb::object& a, const pb::object& b) {
   return pb::reinterpret_steal<pb::object>(size_object(joined));
 }
 
-// ---- marks on tensors ---------------------------------------------------------------------------------------------------------
+// ---- marks on tensors
+// ---------------------------------------------------------------------------------------------------------
 constexpr const char* kNoPointer =
-    "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using torch.compile/export/fx, it is likely "
-    "that we are erroneously tracing into a custom kernel. To fix this, please wrap the custom kernel into an opaque custom op. Please "
+    "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using "
+    "torch.compile/export/fx, it is likely "
+    "that we are erroneously tracing into a custom kernel. To fix this, please wrap the custom kernel into an opaque "
+    "custom op. Please "
     "see the following for details: https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html";
 
 void increment_version(const pb::object& tensors) {
   const auto bump = [](const pb::handle& o) {
     const Tensor& t = tensor_argument(o, "increment_version");
-    if (t->is_inference()) fail(ErrorKind::Runtime, "Inplace update to inference tensor outside InferenceMode is not allowed.");
+    if (t->is_inference())
+      fail(ErrorKind::Runtime, "Inplace update to inference tensor outside InferenceMode is not allowed.");
     t->bump_version();
   };
   if (is_tensor(tensors.ptr())) return bump(tensors);
@@ -170,7 +186,8 @@ void swap_impls(const pb::object& a, const pb::object& b) {
 }
 
 void bind_marks(pb::module_& m) {
-  m.def("_has_storage", [](const pb::object& t) { return static_cast<bool>(tensor_argument(t, "_has_storage")->storage()); });
+  m.def("_has_storage",
+        [](const pb::object& t) { return static_cast<bool>(tensor_argument(t, "_has_storage")->storage()); });
   m.def("_set_conj", [](const pb::object& t, bool on) { tensor_argument(t, "_set_conj")->set_conj(on); });
   m.def("_set_neg", [](const pb::object& t, bool on) { tensor_argument(t, "_set_neg")->set_neg(on); });
   m.def("_get_tensor_metadata", [](const pb::object& o) {
@@ -191,15 +208,23 @@ void bind_marks(pb::module_& m) {
   m.def("_set_throw_on_mutable_data_ptr", [](const pb::object& t) {
     tensor_argument(t, "_set_throw_on_mutable_data_ptr")->storage()->no_data_reason = kNoPointer;
   });
-  m.def("_set_warn_deprecated_on_mutable_data_ptr", [](const pb::object& t) { tensor_argument(t, "_set_warn_deprecated_on_mutable_data_ptr"); });
+  m.def("_set_warn_deprecated_on_mutable_data_ptr",
+        [](const pb::object& t) { tensor_argument(t, "_set_warn_deprecated_on_mutable_data_ptr"); });
   m.def("_increment_version", increment_version);
   m.def("_swap_tensor_impl", swap_impls);
-  m.def("_data_address", [](const pb::object& t) { return reinterpret_cast<uintptr_t>(tensor_argument(t, "_data_address")->raw_data()); });
-  m.def("_storage_address", [](const pb::object& t) { return reinterpret_cast<uintptr_t>(tensor_argument(t, "_storage_address")->storage().get()); });
-  m.def("_storage_id", [](const pb::object& t) { return reinterpret_cast<uintptr_t>(tensor_argument(t, "_storage_id")->storage().get()); });
+  m.def("_data_address", [](const pb::object& t) {
+    return reinterpret_cast<uintptr_t>(tensor_argument(t, "_data_address")->raw_data());
+  });
+  m.def("_storage_address", [](const pb::object& t) {
+    return reinterpret_cast<uintptr_t>(tensor_argument(t, "_storage_address")->storage().get());
+  });
+  m.def("_storage_id", [](const pb::object& t) {
+    return reinterpret_cast<uintptr_t>(tensor_argument(t, "_storage_id")->storage().get());
+  });
 }
 
-// ---- tracebacks: one tuple a frame, innermost first ------------------------------------------------------------------------------
+// ---- tracebacks: one tuple a frame, innermost first
+// ------------------------------------------------------------------------------
 pb::object gather_traceback(bool python, bool, bool) {
   pb::list frames;
   if (!python) return frames;
@@ -233,7 +258,8 @@ pb::list symbolize(const std::vector<pb::list>& tracebacks) {
   return all;
 }
 void bind_tracebacks(pb::module_ profiler) {
-  profiler.def("gather_traceback", gather_traceback, pb::arg("python") = true, pb::arg("script") = true, pb::arg("cpp") = true);
+  profiler.def("gather_traceback", gather_traceback, pb::arg("python") = true, pb::arg("script") = true,
+               pb::arg("cpp") = true);
   profiler.def("symbolize_tracebacks", symbolize);
 }
 
@@ -241,21 +267,28 @@ void bind_answers(pb::module_& m) {
   m.def("_is_alias_of", is_alias);
   m.def("_overlaps", overlaps);
   m.def("_any_output_is_alias_to_input_or_output", output_is_alias);
-  m.def("_group_tensors_by_device_and_dtype", group_tensors, pb::arg("tensorlistlist"), pb::arg("with_indices") = false);
+  m.def("_group_tensors_by_device_and_dtype", group_tensors, pb::arg("tensorlistlist"),
+        pb::arg("with_indices") = false);
   m.def("_infer_size", infer_size_of);
-  m.def("_should_allow_numbers_as_tensors", [](const std::string& name) { return takes_numbers_as_tensors("aten::" + name); });
+  m.def("_should_allow_numbers_as_tensors",
+        [](const std::string& name) { return takes_numbers_as_tensors("aten::" + name); });
   m.def("_get_default_device", [] { return "cpu"; });
-  m.def("_get_accelerator", [](std::optional<bool>) { return pb::reinterpret_steal<pb::object>(device_object(Device())); }, pb::arg("check") = pb::none());
+  m.def(
+      "_get_accelerator",
+      [](std::optional<bool>) { return pb::reinterpret_steal<pb::object>(device_object(Device())); },
+      pb::arg("check") = pb::none());
   m.def("_autocast_supported_devices", [] {
     return std::vector<std::string>{"cpu", "cuda", "mtia", "maia", "xpu", "ipu", "hpu", "xla", "privateuseone", "mps"};
   });
   m.def("_functionalization_reapply_views_tls", [] { return false; });
   m.def("_get_graph_exec_group", [] { return pb::none(); });
   m.def("_ensureCUDADeviceGuardSet", [] {});
-  m.def("_get_cpp_backtrace", [](int64_t, int64_t) { return std::string(); }, pb::arg("frames_to_skip"), pb::arg("maximum_number_of_frames"));
+  m.def(
+      "_get_cpp_backtrace", [](int64_t, int64_t) { return std::string(); }, pb::arg("frames_to_skip"),
+      pb::arg("maximum_number_of_frames"));
   m.def("_parallel_info", [] {
-    return str("torchnative/Parallel:\n\tget_num_threads() : ", num_threads(), "\n\tget_num_interop_threads() : ", num_interop_threads(),
-               "\nparallel backend: own pool\n");
+    return str("torchnative/Parallel:\n\tget_num_threads() : ", num_threads(),
+               "\n\tget_num_interop_threads() : ", num_interop_threads(), "\nparallel backend: own pool\n");
   });
   m.def("_show_config", [] { return std::string("torchnative built with:\n  - C++20\n  - Highway\n"); });
   m.def("_cxx_flags", [] { return std::string("-std=c++20 -O2"); });

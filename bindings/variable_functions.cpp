@@ -10,9 +10,20 @@ namespace {
 
 using T = ParamType;
 
-constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults, int num_args) {
-  return {text, params, defaults, static_cast<uint8_t>(num_params), static_cast<uint8_t>(num_positional), static_cast<uint8_t>(num_args),
-          0, Signature::kNoOp, Signature::kNoOp, 0, 0, nullptr};
+constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
+                         int num_args) {
+  return {text,
+          params,
+          defaults,
+          static_cast<uint8_t>(num_params),
+          static_cast<uint8_t>(num_positional),
+          static_cast<uint8_t>(num_args),
+          0,
+          Signature::kNoOp,
+          Signature::kNoOp,
+          0,
+          0,
+          nullptr};
 }
 
 constexpr Arg kDefaults[] = {Arg(), Arg::of(false), Arg()};
@@ -27,9 +38,10 @@ PyObject* get_device(PyObject*, Parsed& p, int) {
 }
 PyObject* numel(PyObject*, Parsed& p, int) { return PyLong_FromLongLong(p.arg(0).tensor().numel()); }
 
-constexpr Param kNonzeroParams[] = {{"input", T::Tensor, 0, 0, 0},
-                                    {"as_tuple", T::Bool, Param::kKeywordOnly | Param::kHasDefault, 1, 0},
-                                    {"out", T::Tensor, Param::kKeywordOnly | Param::kHasDefault | Param::kAllowNone, 2, 0}};
+constexpr Param kNonzeroParams[] = {
+    {"input", T::Tensor, 0, 0, 0},
+    {"as_tuple", T::Bool, Param::kKeywordOnly | Param::kHasDefault, 1, 0},
+    {"out", T::Tensor, Param::kKeywordOnly | Param::kHasDefault | Param::kAllowNone, 2, 0}};
 constexpr Signature kNonzeroSignatures[] = {
     form("(Tensor input, *, bool as_tuple = False, Tensor out = None)", kNonzeroParams, 3, 1, kDefaults, 3)};
 constexpr Function kNonzero{"nonzero", kNonzeroSignatures, 1, false, -1, "torch"};
@@ -45,26 +57,31 @@ PyObject* nonzero(PyObject*, Parsed& p, int) {
   return wrap(call_tensor(required_op("aten::nonzero", "out"), args, p.large));
 }
 
-// ---- range: arange with its end included ----------------------------------------------------------------------------------
+// ---- range: arange with its end included
+// ----------------------------------------------------------------------------------
 constexpr uint8_t kOption = Param::kKeywordOnly | Param::kHasDefault | Param::kAllowNone;
 constexpr Arg kRangeDefaults[] = {Arg(), Arg(), Arg::of(int64_t{1}), Arg(), Arg(), Arg(), Arg::of(false), Arg()};
-constexpr Param kRangeParams[] = {{"start", T::Scalar, 0, 0, 0},
-                                  {"end", T::Scalar, 0, 1, 0},
-                                  {"step", T::Scalar, Param::kHasDefault, 2, 0},
-                                  {"out", T::Tensor, kOption, 7, 0},
-                                  {"dtype", T::ScalarType, kOption, 3, 0},
-                                  {"layout", T::Layout, kOption, 4, 0},
-                                  {"device", T::Device, kOption, 5, 0},
-                                  {"pin_memory", T::Bool, kOption, 6, 0},
-                                  {"requires_grad", T::Bool, Param::kKeywordOnly | Param::kHasDefault, Param::kRequiresGrad, 0}};
+constexpr Param kRangeParams[] = {
+    {"start", T::Scalar, 0, 0, 0},
+    {"end", T::Scalar, 0, 1, 0},
+    {"step", T::Scalar, Param::kHasDefault, 2, 0},
+    {"out", T::Tensor, kOption, 7, 0},
+    {"dtype", T::ScalarType, kOption, 3, 0},
+    {"layout", T::Layout, kOption, 4, 0},
+    {"device", T::Device, kOption, 5, 0},
+    {"pin_memory", T::Bool, kOption, 6, 0},
+    {"requires_grad", T::Bool, Param::kKeywordOnly | Param::kHasDefault, Param::kRequiresGrad, 0}};
 constexpr Signature kRangeSignature[] = {
-    form("(Number start, Number end, Number step = 1, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = torch.strided, "
-         "torch.device device = None, bool pin_memory = False, bool requires_grad = False)", kRangeParams, 9, 3, kRangeDefaults, 8)};
+    form("(Number start, Number end, Number step = 1, *, Tensor out = None, torch.dtype dtype = None, torch.layout "
+         "layout = torch.strided, "
+         "torch.device device = None, bool pin_memory = False, bool requires_grad = False)",
+         kRangeParams, 9, 3, kRangeDefaults, 8)};
 constexpr Function kRange{"range", kRangeSignature, 1, false, -1, "torch"};
 
 PyObject* range(PyObject*, Parsed& p, int) {
   if (PyErr_WarnEx(PyExc_UserWarning,
-                   "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's "
+                   "torch.range is deprecated and will be removed in a future release because its behavior is "
+                   "inconsistent with Python's "
                    "range builtin. Instead, use torch.arange, which produces values in [start, end).",
                    1) < 0)
     throw PythonError();
@@ -83,13 +100,15 @@ template <const char* const& kName>
 PyObject* refuse_sparse(PyObject*, PyObject*, PyObject*) {
   return guarded([]() -> PyObject* { refuse(kName, "call", "sparse layouts are not served"); });
 }
-constexpr const char *kCoo = "torch.sparse_coo_tensor", *kCsr = "torch.sparse_csr_tensor", *kCsc = "torch.sparse_csc_tensor",
-                     *kBsr = "torch.sparse_bsr_tensor", *kBsc = "torch.sparse_bsc_tensor", *kCompressed = "torch.sparse_compressed_tensor";
+constexpr const char *kCoo = "torch.sparse_coo_tensor", *kCsr = "torch.sparse_csr_tensor",
+                     *kCsc = "torch.sparse_csc_tensor", *kBsr = "torch.sparse_bsr_tensor",
+                     *kBsc = "torch.sparse_bsc_tensor", *kCompressed = "torch.sparse_compressed_tensor";
 
 }  // namespace
 
-#define TN_REFUSED_SPARSE(name, full) \
-  {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&refuse_sparse<full>)), METH_VARARGS | METH_KEYWORDS, nullptr}
+#define TN_REFUSED_SPARSE(name, full)                                                       \
+  {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&refuse_sparse<full>)), \
+   METH_VARARGS | METH_KEYWORDS, nullptr}
 
 PyMethodDef variable_hand_functions[] = {TN_HAND_METHOD(kGetDevice, get_device),
                                          TN_HAND_METHOD(kNumel, numel),

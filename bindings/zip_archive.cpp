@@ -10,8 +10,8 @@ namespace tn::zip {
 
 namespace {
 
-constexpr uint32_t kLocal = 0x04034b50, kDescriptor = 0x08074b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
-                   kLocator64 = 0x07064b50;
+constexpr uint32_t kLocal = 0x04034b50, kDescriptor = 0x08074b50, kCentral = 0x02014b50, kEnd = 0x06054b50,
+                   kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
 constexpr uint64_t kMax32 = 0xffffffff;
 constexpr size_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kLocatorSize = 20;
 // UTF-8 names, and sizes behind the data instead of before it.
@@ -64,7 +64,9 @@ std::string wide_field(uint64_t size, uint64_t offset) {
   return b.empty() ? b : Fields().u16(1).u16(b.size()).text(b).take();
 }
 
-[[noreturn]] void corrupt(const char* what) { fail(ErrorKind::Runtime, "PytorchStreamReader failed reading zip archive: ", what); }
+[[noreturn]] void corrupt(const char* what) {
+  fail(ErrorKind::Runtime, "PytorchStreamReader failed reading zip archive: ", what);
+}
 
 }  // namespace
 
@@ -73,8 +75,8 @@ uint32_t crc32(uint32_t crc, const void* data, size_t n) {
   uint32_t c = ~crc;
   for (; n >= 8; n -= 8, p += 8) {
     const uint32_t low = c ^ (p[0] | p[1] << 8 | p[2] << 16 | static_cast<uint32_t>(p[3]) << 24);
-    c = kTables[7][low & 255] ^ kTables[6][low >> 8 & 255] ^ kTables[5][low >> 16 & 255] ^ kTables[4][low >> 24] ^ kTables[3][p[4]] ^
-        kTables[2][p[5]] ^ kTables[1][p[6]] ^ kTables[0][p[7]];
+    c = kTables[7][low & 255] ^ kTables[6][low >> 8 & 255] ^ kTables[5][low >> 16 & 255] ^ kTables[4][low >> 24] ^
+        kTables[3][p[4]] ^ kTables[2][p[5]] ^ kTables[1][p[6]] ^ kTables[0][p[7]];
   }
   for (; n > 0; --n, ++p) c = kTables[0][(c ^ *p) & 255] ^ (c >> 8);
   return ~c;
@@ -94,14 +96,31 @@ void Writer::add(std::string name, const void* data, uint64_t size) {
   Entry e{std::move(name), position_, size, 0, 0};
   const size_t pad = padding(position_, e.name.size(), size, alignment_);
   const std::string wide = wide_field(size, position_);
-  put(Fields().u32(kLocal).u16(0).u16(kFlags).u16(0).u16(0).u16(0).u32(0).u32(0).u32(0).u16(e.name.size()).u16(wide.size() + pad)
-          .text(e.name).text(wide).text("FB").u16(pad - 4).text(std::string(pad - 4, 'Z')).take());
+  put(Fields()
+          .u32(kLocal)
+          .u16(0)
+          .u16(kFlags)
+          .u16(0)
+          .u16(0)
+          .u16(0)
+          .u32(0)
+          .u32(0)
+          .u32(0)
+          .u16(e.name.size())
+          .u16(wide.size() + pad)
+          .text(e.name)
+          .text(wide)
+          .text("FB")
+          .u16(pad - 4)
+          .text(std::string(pad - 4, 'Z'))
+          .take());
   if (data) {
     if (checksums_) e.crc = crc32(0, data, size);
     if (size) put(data, size);
   } else {
     const std::string zeros(std::min<uint64_t>(size, 1 << 20), '\0');
-    for (uint64_t left = size; left > 0; left -= std::min<uint64_t>(left, zeros.size())) put(zeros.data(), std::min<uint64_t>(left, zeros.size()));
+    for (uint64_t left = size; left > 0; left -= std::min<uint64_t>(left, zeros.size()))
+      put(zeros.data(), std::min<uint64_t>(left, zeros.size()));
   }
   Fields behind;
   behind.u32(kDescriptor).u32(e.crc);
@@ -115,8 +134,27 @@ void Writer::finish() {
   const uint64_t start = position_;
   for (const Entry& e : entries_) {
     const std::string wide = wide_field(e.size, e.header_offset);
-    put(Fields().u32(kCentral).u16(0).u16(0).u16(kFlags).u16(0).u16(0).u16(0).u32(e.crc).u32(std::min(e.size, kMax32)).u32(std::min(e.size, kMax32))
-            .u16(e.name.size()).u16(wide.size()).u16(0).u16(0).u16(0).u32(0).u32(std::min(e.header_offset, kMax32)).text(e.name).text(wide).take());
+    put(Fields()
+            .u32(kCentral)
+            .u16(0)
+            .u16(0)
+            .u16(kFlags)
+            .u16(0)
+            .u16(0)
+            .u16(0)
+            .u32(e.crc)
+            .u32(std::min(e.size, kMax32))
+            .u32(std::min(e.size, kMax32))
+            .u16(e.name.size())
+            .u16(wide.size())
+            .u16(0)
+            .u16(0)
+            .u16(0)
+            .u32(0)
+            .u32(std::min(e.header_offset, kMax32))
+            .text(e.name)
+            .text(wide)
+            .take());
   }
   const uint64_t size = position_ - start, count = entries_.size();
   if (count > 0xffff || size >= kMax32 || start >= kMax32) {
@@ -125,7 +163,16 @@ void Writer::finish() {
     put(Fields().u32(kLocator64).u32(0).u64(at).u32(1).take());
   }
   const uint64_t shown = std::min<uint64_t>(count, 0xffff);
-  put(Fields().u32(kEnd).u16(0).u16(0).u16(shown).u16(shown).u32(std::min(size, kMax32)).u32(std::min(start, kMax32)).u16(0).take());
+  put(Fields()
+          .u32(kEnd)
+          .u16(0)
+          .u16(0)
+          .u16(shown)
+          .u16(shown)
+          .u32(std::min(size, kMax32))
+          .u32(std::min(start, kMax32))
+          .u16(0)
+          .take());
 }
 
 Reader::Reader(Source source, uint64_t size) : source_(std::move(source)), size_(size) {
@@ -140,7 +187,8 @@ Reader::Reader(Source source, uint64_t size) : source_(std::move(source)), size_
       break;
     }
   if (at == std::string::npos) corrupt("failed finding central directory");
-  uint64_t count = get(tail.data() + at + 10, 2), length = get(tail.data() + at + 12, 4), start = get(tail.data() + at + 16, 4);
+  uint64_t count = get(tail.data() + at + 10, 2), length = get(tail.data() + at + 12, 4),
+           start = get(tail.data() + at + 16, 4);
   if (at >= kLocatorSize && get(tail.data() + at - kLocatorSize, 4) == kLocator64) {
     char end[56];
     const uint64_t where = get(tail.data() + at - kLocatorSize + 8, 8);
@@ -156,13 +204,15 @@ Reader::Reader(Source source, uint64_t size) : source_(std::move(source)), size_
   source_(start, directory.data(), length);
   size_t pos = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    if (directory.size() - pos < kCentralSize || get(directory.data() + pos, 4) != kCentral) corrupt("invalid header or archive is corrupted");
+    if (directory.size() - pos < kCentralSize || get(directory.data() + pos, 4) != kCentral)
+      corrupt("invalid header or archive is corrupted");
     const char* h = directory.data() + pos;
     const size_t name_size = get(h + 28, 2), extra_size = get(h + 30, 2), comment = get(h + 32, 2);
-    if (directory.size() - pos - kCentralSize < name_size + extra_size + comment) corrupt("invalid header or archive is corrupted");
+    if (directory.size() - pos - kCentralSize < name_size + extra_size + comment)
+      corrupt("invalid header or archive is corrupted");
     uint64_t packed = get(h + 20, 4);
-    Entry e{std::string(h + kCentralSize, name_size), get(h + 42, 4), get(h + 24, 4), static_cast<uint32_t>(get(h + 16, 4)),
-            static_cast<uint16_t>(get(h + 10, 2))};
+    Entry e{std::string(h + kCentralSize, name_size), get(h + 42, 4), get(h + 24, 4),
+            static_cast<uint32_t>(get(h + 16, 4)), static_cast<uint16_t>(get(h + 10, 2))};
     const char* x = h + kCentralSize + name_size;
     for (const char* stop = x + extra_size; stop - x >= 4;) {
       const size_t n = get(x + 2, 2);
@@ -191,7 +241,8 @@ const Entry* Reader::find(std::string_view name) const {
 
 uint64_t Reader::data_offset(const Entry& e) const {
   char h[kLocalSize];
-  if (e.header_offset > size_ || size_ - e.header_offset < kLocalSize) corrupt("invalid header or archive is corrupted");
+  if (e.header_offset > size_ || size_ - e.header_offset < kLocalSize)
+    corrupt("invalid header or archive is corrupted");
   source_(e.header_offset, h, sizeof h);
   if (get(h, 4) != kLocal) corrupt("invalid header or archive is corrupted");
   const uint64_t offset = e.header_offset + kLocalSize + get(h + 26, 2) + get(h + 28, 2);
@@ -200,7 +251,9 @@ uint64_t Reader::data_offset(const Entry& e) const {
 }
 
 void Reader::read(const Entry& e, void* to) const {
-  if (e.method != 0) fail(ErrorKind::NotImplemented, "torchnative: torch.load refused: compressed record ", e.name, "; reason: only stored records are read");
+  if (e.method != 0)
+    fail(ErrorKind::NotImplemented, "torchnative: torch.load refused: compressed record ", e.name,
+         "; reason: only stored records are read");
   source_(data_offset(e), to, e.size);
   if (e.crc != 0 && crc32(0, to, e.size) != e.crc) corrupt("file read failed: checksum mismatch");
 }

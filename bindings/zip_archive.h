@@ -1,7 +1,7 @@
 // Zip archives as torch.save writes them: stored only, data aligned by a padded extra field, zip64 where needed.
 //
-// Our own code instead of a zip library: nothing is ever compressed, and what torch.load(mmap=True) needs (where a record's
-// bytes begin, known before they are written) is what libraries hide.
+// Our own code instead of a zip library: nothing is ever compressed, and what torch.load(mmap=True) needs (where a
+// record's bytes begin, known before they are written) is what libraries hide.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,7 +27,8 @@ size_t padding(uint64_t header_offset, size_t name_size, uint64_t size, uint64_t
 class Writer {
  public:
   using Sink = std::function<void(const void*, size_t)>;
-  Writer(Sink sink, bool checksums, uint64_t alignment) : sink_(std::move(sink)), checksums_(checksums), alignment_(alignment) {}
+  Writer(Sink sink, bool checksums, uint64_t alignment)
+      : sink_(std::move(sink)), checksums_(checksums), alignment_(alignment) {}
   // Null data: zeros, to be filled in by somebody else.
   void add(std::string name, const void* data, uint64_t size);
   void finish();

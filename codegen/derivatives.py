@@ -385,7 +385,10 @@ class Derivatives:
     def files(self, render: Any) -> dict[str, str]:
         api = self.api()
         files = self.forward.files(render)
-        files |= {"autograd/api.h": render("autograd_api.h.j2", **api), "autograd/api.cpp": render("autograd_api.cpp.j2", **api)}
+        files |= {
+            "autograd/api.h": render("autograd_api.h.j2", **api),
+            "autograd/api.cpp": render("autograd_api.cpp.j2", **api),
+        }
         for i in range(SHARDS):
             kernels = [k.context for k in self.kernels if python_tables.shard_of(k.node, SHARDS) == i]
             made = {k["node"] for k in kernels if k["form"] != "out"}  # out= forms make none

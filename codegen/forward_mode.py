@@ -83,7 +83,12 @@ class ForwardMode:
         for a in op.args:
             if a.cpp in _TENSORS or a.cpp == "TensorList":
                 continue
-            rich = {"const Scalar&": "Scalar", "Scalar": "Scalar", "const std::optional<Scalar>&": "std::optional<Scalar>", "std::optional<Scalar>": "std::optional<Scalar>"}
+            rich = {
+                "const Scalar&": "Scalar",
+                "Scalar": "Scalar",
+                "const std::optional<Scalar>&": "std::optional<Scalar>",
+                "std::optional<Scalar>": "std::optional<Scalar>",
+            }
             values.append((cpp_name(a), rich.get(a.cpp, "")))
         if forward.needs_original:
             used |= {"original_self_t", "original_self_p"}
@@ -96,7 +101,9 @@ class ForwardMode:
                     "is_list": f.is_list,
                     "text": f.text,
                     "missing": f.missing,
-                    "required": ", ".join("original_self" if inplace and n == "self" and forward.needs_original else n for n in required),
+                    "required": ", ".join(
+                        "original_self" if inplace and n == "self" and forward.needs_original else n for n in required
+                    ),
                 }
             )
         return {

@@ -123,12 +123,8 @@ def load(tree: Path, version: str) -> Surface:
     tags_yaml = tree / "torchgen/packaged/ATen/native/tags.yaml"
     parsed = parse_native_yaml(str(native_yaml), str(tags_yaml))
     natives = tuple(sorted(parsed.native_functions, key=lambda f: str(f.func.name)))
-    infos, _ = load_derivatives(
-        str(tree / "torchgen/packaged/autograd/derivatives.yaml"), str(native_yaml), str(tags_yaml)
-    )
-    differentiable = {
-        str(schema.name) for schema, by_key in infos.items() if any(info.derivatives for info in by_key.values())
-    }
+    infos, _ = load_derivatives(str(tree / "torchgen/packaged/autograd/derivatives.yaml"), str(native_yaml), str(tags_yaml))
+    differentiable = {str(schema.name) for schema, by_key in infos.items() if any(info.derivatives for info in by_key.values())}
 
     forms: dict[str, dict[str, str]] = {}
     outs: dict[str, Any] = {}

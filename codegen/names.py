@@ -60,7 +60,7 @@ def read_rows(file: str) -> list[Row]:
         cells = line.split("\t")
         if len(cells) != len(header):
             raise SurfaceError(f"codegen/surface/{file}:{number}: expected {len(header)} cells, got {len(cells)}")
-        rows.append(Row(file, number, dict(zip(header, cells))))
+        rows.append(Row(file, number, dict(zip(header, cells, strict=True))))
     return rows
 
 
@@ -282,12 +282,22 @@ class Surface:
         first_value, value_count = self.add_values(row)
         tail = row["qualname"].rsplit(".", 1)[-1]
         return ClassEntry(
-            path=c_string(path), attribute=c_string(attribute), spec_name=c_string(f"{row['module']}.{tail}"),
+            path=c_string(path),
+            attribute=c_string(attribute),
+            spec_name=c_string(f"{row['module']}.{tail}"),
             qualname=c_string(row["qualname"]) if "." in row["qualname"] else "nullptr",
-            module=-1 if parent >= 0 else self.module_index[owner], parent=parent, stage=STAGES[row["stage"]],
-            base=base, base_index=base_index, metaclass=METACLASSES[row["metaclass"]], flags=" | ".join(flags) or "0",
-            reason=self.reason(path), first_member=first_member, member_count=member_count,
-            first_value=first_value, value_count=value_count,
+            module=-1 if parent >= 0 else self.module_index[owner],
+            parent=parent,
+            stage=STAGES[row["stage"]],
+            base=base,
+            base_index=base_index,
+            metaclass=METACLASSES[row["metaclass"]],
+            flags=" | ".join(flags) or "0",
+            reason=self.reason(path),
+            first_member=first_member,
+            member_count=member_count,
+            first_value=first_value,
+            value_count=value_count,
         )
 
     def is_exception(self, row: Row, class_rows: list[Row]) -> bool:
@@ -303,10 +313,15 @@ class Surface:
             prefix = {"enum": "enum:", "instance": "instance:", "timedelta": "timedelta:"}.get(row["type"], "")
             cell = Row(row.file, row.line, {"value": prefix + row["value"]})
             owner, _, name = row["name"].rpartition(".")
-            constants.append((
-                self.module_index.get(owner, -1), self.class_index.get(owner, -1), STAGES[row["stage"]],
-                c_string(name), self.literal(cell, "value"),
-            ))
+            constants.append(
+                (
+                    self.module_index.get(owner, -1),
+                    self.class_index.get(owner, -1),
+                    STAGES[row["stage"]],
+                    c_string(name),
+                    self.literal(cell, "value"),
+                )
+            )
         return constants
 
     def flag_entries(self) -> list[dict]:
@@ -315,7 +330,9 @@ class Surface:
             kind = row["type"].removeprefix("swap:")
             if kind not in ("bool", "int", "str", "any"):
                 raise row.error(f"expected type bool, int, str or any, got {kind}")
-            entries.append({"type": "k" + kind.capitalize(), "swap": str(row["type"].startswith("swap:")).lower(), "literal": default})
+            entries.append(
+                {"type": "k" + kind.capitalize(), "swap": str(row["type"].startswith("swap:")).lower(), "literal": default}
+            )
         return entries
 
 
@@ -323,13 +340,18 @@ def files() -> dict[str, str]:
     """The tables as {path under generated/: text}."""
     surface = Surface()
     environment = Environment(
-        loader=FileSystemLoader(ROOT / "templates"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=FileSystemLoader(ROOT / "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     return {
         f"bindings/{name}.cpp": environment.get_template(f"{name}.cpp.j2").render(
-            surface=surface, modules=[(c_string(path), stage, c_string(title)) for path, stage, title in surface.modules],
-            reasons=[c_string(reason) for reason in surface.reasons], flags=surface.flag_entries(),
+            surface=surface,
+            modules=[(c_string(path), stage, c_string(title)) for path, stage, title in surface.modules],
+            reasons=[c_string(reason) for reason in surface.reasons],
+            flags=surface.flag_entries(),
         )
         for name in ("names_functions", "names_classes")
     }

@@ -179,8 +179,8 @@ def tables(surface: Surface, pool: DefaultPool) -> Tables:
     """All names with their rows. `pool` collects the arrays of default arguments."""
     import dataclasses
 
-    from torchgen.packaged.autograd import gen_python_functions as upstream
     from torchgen.api.python import structseq_fieldnames
+    from torchgen.packaged.autograd import gen_python_functions as upstream
 
     deprecated = str(surface.tree / "torchgen/packaged/autograd/deprecated.yaml")
     # Upstream's sort is stable over its own yaml order, so the natives go in as parsed.

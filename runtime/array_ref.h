@@ -15,10 +15,10 @@ class ArrayRef {
  public:
   constexpr ArrayRef() = default;
   constexpr ArrayRef(const T* data, size_t size) : data_(data), size_(size) {}
-  ArrayRef(const std::vector<T>& v) : data_(v.data()), size_(v.size()) {}                        // NOLINT
-  constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}                                    // NOLINT
+  ArrayRef(const std::vector<T>& v) : data_(v.data()), size_(v.size()) {}  // NOLINT
+  constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}              // NOLINT
   template <size_t N>
-  constexpr ArrayRef(const T (&array)[N]) : data_(array), size_(N) {}                            // NOLINT
+  constexpr ArrayRef(const T (&array)[N]) : data_(array), size_(N) {}  // NOLINT
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winit-list-lifetime"
   // Valid until the end of the full expression, which is what a call needs.
@@ -44,7 +44,9 @@ class ArrayRef {
     return true;
   }
   // "[2, 3]", as messages print sizes.
-  friend std::ostream& operator<<(std::ostream& out, ArrayRef a) requires requires(const T& t) { out << t; } {
+  friend std::ostream& operator<<(std::ostream& out, ArrayRef a)
+    requires requires(const T& t) { out << t; }
+  {
     out << '[';
     for (size_t i = 0; i < a.size_; ++i) out << (i ? ", " : "") << a.data_[i];
     return out << ']';

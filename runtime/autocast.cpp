@@ -11,8 +11,8 @@ namespace tn {
 
 // Order and defaults as in bindings/grad_mode.cpp's devices.
 constinit thread_local AutocastState autocast_state{
-    {ScalarType::BFloat16, ScalarType::Half, ScalarType::Half, ScalarType::BFloat16, ScalarType::Half,
-     ScalarType::Half, ScalarType::BFloat16, ScalarType::BFloat16, ScalarType::Half, ScalarType::Half},
+    {ScalarType::BFloat16, ScalarType::Half, ScalarType::Half, ScalarType::BFloat16, ScalarType::Half, ScalarType::Half,
+     ScalarType::BFloat16, ScalarType::BFloat16, ScalarType::Half, ScalarType::Half},
     false,
     0};
 
@@ -88,14 +88,11 @@ ScalarType widest(std::span<const Arg> args) {
   const ScalarType lower = found;
   const auto see = [&](const Tensor& t) {
     if (!eligible(t)) return;
-    if (found == ScalarType::Float || t.dtype() == ScalarType::Float)
-      found = ScalarType::Float;
-    else
-      TN_CHECK(t.dtype() == lower, "Unexpected floating ScalarType in at::autocast::prioritize");
+    if (found == ScalarType::Float || t.dtype() == ScalarType::Float) found = ScalarType::Float;
+    else TN_CHECK(t.dtype() == lower, "Unexpected floating ScalarType in at::autocast::prioritize");
   };
   for (const Arg& a : args) {
-    if (a.tag == Tag::Tensor)
-      see(a.tensor());
+    if (a.tag == Tag::Tensor) see(a.tensor());
     else if (a.tag == Tag::TensorList)
       for (const Tensor& t : a.tensors()) see(t);
   }
@@ -112,8 +109,7 @@ class AutocastKernel final : public BoxedKernel {
                                                                        : widest(args);
     const CastArguments cast(args, dtype);
     const KeySet below = KeySet(KeySet::below(DispatchKey::AutocastCPU).raw() | KeySet::kNeedsGrad);
-    door::redispatch_boxed(op, KeySet(door::effective(op, door::keys_of(cast.get()))) & below, cast.get(),
-                           out);
+    door::redispatch_boxed(op, KeySet(door::effective(op, door::keys_of(cast.get()))) & below, cast.get(), out);
   }
 
  private:
@@ -123,10 +119,9 @@ class AutocastKernel final : public BoxedKernel {
 }  // namespace
 
 void init_autocast() {
-  const Ref<BoxedKernel> kernels[] = {
-      Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::LowerPrecision)),
-      Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::Fp32)),
-      Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::Promote))};
+  const Ref<BoxedKernel> kernels[] = {Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::LowerPrecision)),
+                                      Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::Fp32)),
+                                      Ref<BoxedKernel>::adopt(new AutocastKernel(AutocastPolicy::Promote))};
   for (const AutocastRow* r = autocast_rows; r->op != AutocastRow::kEnd; ++r)
     register_kernel(op_rows[r->op],
                     {.key = DispatchKey::AutocastCPU, .boxed = kernels[static_cast<size_t>(r->policy)]});

@@ -6,7 +6,8 @@ namespace tn {
 
 void fail_inference_write() {
   fail(ErrorKind::Runtime,
-       "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal tensor before doing inplace "
+       "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+       "tensor before doing inplace "
        "update.");
 }
 
@@ -22,7 +23,8 @@ AutogradMeta& autograd_meta(const Tensor& t) {
 }
 
 void set_requires_grad(const Tensor& t, bool on) {
-  TN_CHECK(!on || t.is_floating_point() || t.is_complex(), "only Tensors of floating point dtype can require gradients");
+  TN_CHECK(!on || t.is_floating_point() || t.is_complex(),
+           "only Tensors of floating point dtype can require gradients");
   AutogradMeta& meta = autograd_meta(t);
   meta.requires_grad = on;
   t->set_requires_grad_bit(on || meta.grad_fn);

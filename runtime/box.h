@@ -23,7 +23,9 @@ inline uint64_t key_bits(TensorList list) {
 }
 uint64_t key_bits(GeneratorImpl* generator);
 template <class T>
-constexpr uint64_t key_bits(const T&) { return 0; }
+constexpr uint64_t key_bits(const T&) {
+  return 0;
+}
 
 template <class T>
 struct is_optional : std::false_type {};
@@ -125,8 +127,9 @@ Value to_value(T&& v) {
 template <class R>
 void pack_result(R&& r, Value* out) {
   if constexpr (is_tuple<std::remove_cvref_t<R>>::value) {
-    [&]<size_t... I>(std::index_sequence<I...>) { ((out[I] = to_value(std::get<I>(std::forward<R>(r)))), ...); }(
-        std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<R>>>());
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      ((out[I] = to_value(std::get<I>(std::forward<R>(r)))), ...);
+    }(std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<R>>>());
   } else {
     out[0] = to_value(std::forward<R>(r));
   }
@@ -155,8 +158,9 @@ template <class R>
 R unpack_results(Value* out, std::span<const Tensor* const> originals) {
   if constexpr (std::is_void_v<R>) return;
   else if constexpr (is_tuple<R>::value)
-    return [&]<size_t... I>(std::index_sequence<I...>) { return R(from_value<std::tuple_element_t<I, R>>(out[I], originals)...); }(
-        std::make_index_sequence<std::tuple_size_v<R>>());
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return R(from_value<std::tuple_element_t<I, R>>(out[I], originals)...);
+    }(std::make_index_sequence<std::tuple_size_v<R>>());
   else return from_value<R>(out[0], originals);
 }
 

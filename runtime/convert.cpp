@@ -16,8 +16,9 @@ using RowFn = void (*)(const char* src, int64_t src_stride, char* dst, int64_t d
 template <class From, class To>
 constexpr bool hot() {
   const auto common = []<class T>(std::type_identity<T>) {
-    return std::is_same_v<T, float> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, double> ||
-           std::is_same_v<T, int64_t> || std::is_same_v<T, int32_t> || std::is_same_v<T, uint8_t> || std::is_same_v<T, bool>;
+    return std::is_same_v<T, float> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> ||
+           std::is_same_v<T, double> || std::is_same_v<T, int64_t> || std::is_same_v<T, int32_t> ||
+           std::is_same_v<T, uint8_t> || std::is_same_v<T, bool>;
   };
   return common(std::type_identity<From>()) && common(std::type_identity<To>());
 }
@@ -81,8 +82,8 @@ RowFn converter_from(ScalarType to) {
 
 // The dtypes that upstream copies only to themselves, without or with ("bits") a kernel of that.
 constexpr bool moves_only(ScalarType t) {
-  return (t >= ScalarType::Bits1x8 && t <= ScalarType::Bits16) || is_quantized(t) || t == ScalarType::Float4_e2m1fn_x2 ||
-         (t >= ScalarType::UInt1 && t <= ScalarType::Int7);
+  return (t >= ScalarType::Bits1x8 && t <= ScalarType::Bits16) || is_quantized(t) ||
+         t == ScalarType::Float4_e2m1fn_x2 || (t >= ScalarType::UInt1 && t <= ScalarType::Int7);
 }
 
 // Dense runs with a 16-bit float on a side pass through blocks of floats: they mean the same by way of float.
@@ -105,27 +106,34 @@ void convert_by_floats(ScalarType from, const char* src, ScalarType to, char* ds
       convert_row(from, s, from_size, ScalarType::Float, reinterpret_cast<char*>(block), bytes, count);
     }
     if (is_reduced_float(to)) half_runs.shorten(to, floats, reinterpret_cast<uint16_t*>(d), size);
-    else if (to != ScalarType::Float) convert_row(ScalarType::Float, reinterpret_cast<const char*>(floats), bytes, to, d, to_size, count);
+    else if (to != ScalarType::Float)
+      convert_row(ScalarType::Float, reinterpret_cast<const char*>(floats), bytes, to, d, to_size, count);
   }
 }
 
-bool by_floats(ScalarType from, const char* src, int64_t src_stride, ScalarType to, const char* dst, int64_t dst_stride) {
+bool by_floats(ScalarType from, const char* src, int64_t src_stride, ScalarType to, const char* dst,
+               int64_t dst_stride) {
   const auto fits = [](ScalarType t, const char* p, int64_t stride) {
-    return stride == static_cast<int64_t>(item_size(t)) && reinterpret_cast<uintptr_t>(p) % std::min<size_t>(item_size(t), 8) == 0;
+    return stride == static_cast<int64_t>(item_size(t)) &&
+           reinterpret_cast<uintptr_t>(p) % std::min<size_t>(item_size(t), 8) == 0;
   };
-  return half_runs.widen && (is_reduced_float(from) || is_reduced_float(to)) && fits(from, src, src_stride) && fits(to, dst, dst_stride);
+  return half_runs.widen && (is_reduced_float(from) || is_reduced_float(to)) && fits(from, src, src_stride) &&
+         fits(to, dst, dst_stride);
 }
 
 }  // namespace
 
 constinit HalfRuns half_runs;
 
-void convert_row(ScalarType from, const char* src, int64_t src_stride, ScalarType to, char* dst, int64_t dst_stride, int64_t n) {
+void convert_row(ScalarType from, const char* src, int64_t src_stride, ScalarType to, char* dst, int64_t dst_stride,
+                 int64_t n) {
   if (from == to) return mover(item_size(from))(src, src_stride, dst, dst_stride, n);
   RowFn fn = nullptr;
   with_element(from, [&]<class From>() { fn = converter_from<From>(to); });
-  if (fn && n > 8 && by_floats(from, src, src_stride, to, dst, dst_stride)) return convert_by_floats(from, src, to, dst, n);
-  TN_CHECK_AS(NotImplemented, fn != nullptr, "\"copy_\" not implemented for '", scalar_type_name(moves_only(to) ? to : from), "'");
+  if (fn && n > 8 && by_floats(from, src, src_stride, to, dst, dst_stride))
+    return convert_by_floats(from, src, to, dst, n);
+  TN_CHECK_AS(NotImplemented, fn != nullptr, "\"copy_\" not implemented for '",
+              scalar_type_name(moves_only(to) ? to : from), "'");
   fn(src, src_stride, dst, dst_stride, n);
 }
 

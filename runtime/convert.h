@@ -1,5 +1,5 @@
-// Conversion of single elements between dtypes, as upstream's copies do it. Casts that C++ leaves undefined (a float out of
-// the integer's range) are defined here as what x86 instructions give.
+// Conversion of single elements between dtypes, as upstream's copies do it. Casts that C++ leaves undefined (a float
+// out of the integer's range) are defined here as what x86 instructions give.
 #pragma once
 #include <complex>
 #include <cstddef>
@@ -19,12 +19,15 @@ struct ComplexHalf {
 
 template <class T>
 inline constexpr bool is_small_float_v =
-    std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float8_e5m2> || std::is_same_v<T, Float8_e4m3fn> ||
-    std::is_same_v<T, Float8_e5m2fnuz> || std::is_same_v<T, Float8_e4m3fnuz> || std::is_same_v<T, Float8_e8m0fnu>;
+    std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float8_e5m2> ||
+    std::is_same_v<T, Float8_e4m3fn> || std::is_same_v<T, Float8_e5m2fnuz> || std::is_same_v<T, Float8_e4m3fnuz> ||
+    std::is_same_v<T, Float8_e8m0fnu>;
 template <class T>
-inline constexpr bool is_std_complex_v = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+inline constexpr bool is_std_complex_v =
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
-// Runs of 16-bit floats on the best instruction set: the runtime itself is compiled for the baseline. Null until init_kernels.
+// Runs of 16-bit floats on the best instruction set: the runtime itself is compiled for the baseline. Null until
+// init_kernels.
 struct HalfRuns {
   void (*widen)(ScalarType dtype, const uint16_t* from, float* to, size_t n) = nullptr;
   void (*shorten)(ScalarType dtype, const float* from, uint16_t* to, size_t n) = nullptr;
@@ -34,10 +37,10 @@ extern constinit HalfRuns half_runs;
 // The type of a dtype's elements in memory, and its inverse.
 template <ScalarType T>
 struct ElementOf;
-#define TN_ELEMENT(dtype, type) \
-  template <> \
+#define TN_ELEMENT(dtype, type)         \
+  template <>                           \
   struct ElementOf<ScalarType::dtype> { \
-    using Type = type; \
+    using Type = type;                  \
   };
 TN_ELEMENT(Byte, uint8_t)
 TN_ELEMENT(Char, int8_t)
@@ -98,7 +101,8 @@ constexpr To convert(const From& v) {
   } else if constexpr (is_small_float_v<From>) {
     return convert<To>(to_float(v));
   } else if constexpr (std::is_same_v<To, ComplexHalf>) {
-    if constexpr (is_std_complex_v<From>) return {to_half(static_cast<float>(v.real())), to_half(static_cast<float>(v.imag()))};
+    if constexpr (is_std_complex_v<From>)
+      return {to_half(static_cast<float>(v.real())), to_half(static_cast<float>(v.imag()))};
     else return {convert<Half>(v), Half{0}};
   } else if constexpr (is_std_complex_v<From>) {
     if constexpr (is_std_complex_v<To>)
@@ -125,9 +129,7 @@ template <class F>
 bool with_element(ScalarType t, F&& f) {
   switch (t) {
 #define TN_CASE(dtype) \
-  case ScalarType::dtype: \
-    f.template operator()<typename ElementOf<ScalarType::dtype>::Type>(); \
-    return true;
+  case ScalarType::dtype: f.template operator()<typename ElementOf<ScalarType::dtype>::Type>(); return true;
     TN_CASE(Byte)
     TN_CASE(Char)
     TN_CASE(Short)
@@ -150,8 +152,7 @@ bool with_element(ScalarType t, F&& f) {
     TN_CASE(UInt64)
     TN_CASE(Float8_e8m0fnu)
 #undef TN_CASE
-    default:
-      return false;
+    default: return false;
   }
 }
 

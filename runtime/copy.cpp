@@ -90,7 +90,8 @@ void walk(const Pair& p, const char* src, char* dst, int64_t begin, int64_t end,
   }
 }
 
-// ---- transposed copies -------------------------------------------------------------------------------------------------
+// ---- transposed copies
+// -------------------------------------------------------------------------------------------------
 
 constexpr int64_t kTile = 32;
 
@@ -100,7 +101,8 @@ void transpose_tile(const char* src, int64_t src_stride, char* dst, int64_t dst_
   for (int64_t r = 0; r < rows; ++r) {
     char* to = dst + r * dst_stride;
     const char* from = src + r * static_cast<int64_t>(sizeof(T));
-    for (int64_t c = 0; c < columns; ++c) std::memcpy(to + c * static_cast<int64_t>(sizeof(T)), from + c * src_stride, sizeof(T));
+    for (int64_t c = 0; c < columns; ++c)
+      std::memcpy(to + c * static_cast<int64_t>(sizeof(T)), from + c * src_stride, sizeof(T));
   }
 }
 
@@ -134,12 +136,14 @@ void copy_transposed(const Pair& p, const char* src, char* dst) {
       }
       const int64_t rows = std::min(kTile, p.shape[1] - r0);
       for (int64_t c0 = 0; c0 < p.shape[0]; c0 += kTile)
-        transpose_tile<T>(from + c0 * p.from[0], p.from[0], to + c0 * p.to[0], p.to[1], rows, std::min(kTile, p.shape[0] - c0));
+        transpose_tile<T>(from + c0 * p.from[0], p.from[0], to + c0 * p.to[0], p.to[1], rows,
+                          std::min(kTile, p.shape[0] - c0));
     }
   });
 }
 
-// ---- conj and neg bits ---------------------------------------------------------------------------------------------------
+// ---- conj and neg bits
+// ---------------------------------------------------------------------------------------------------
 
 template <class T>
 void flip_row(char* at, int64_t stride, int64_t n, bool conj, bool neg) {
@@ -169,13 +173,15 @@ void flip(ScalarType t, char* at, int64_t stride, int64_t n, bool conj, bool neg
   with_element(t, [&]<class T>() { flip_row<T>(at, stride, n, conj, neg); });
 }
 
-// ---- copying ---------------------------------------------------------------------------------------------------------------
+// ---- copying
+// ---------------------------------------------------------------------------------------------------------------
 
 void copy_dense(char* dst, const char* src, size_t item, int64_t n) {
-  parallel_for(0, n, std::max<int64_t>((int64_t{1} << 20) / static_cast<int64_t>(item), 1), [&](int64_t begin, int64_t end) {
-    std::memmove(dst + begin * static_cast<int64_t>(item), src + begin * static_cast<int64_t>(item),
-                 static_cast<size_t>(end - begin) * item);
-  });
+  parallel_for(0, n, std::max<int64_t>((int64_t{1} << 20) / static_cast<int64_t>(item), 1),
+               [&](int64_t begin, int64_t end) {
+                 std::memmove(dst + begin * static_cast<int64_t>(item), src + begin * static_cast<int64_t>(item),
+                              static_cast<size_t>(end - begin) * item);
+               });
 }
 
 void copy_strided(const Tensor& dst, const Tensor& src, char* to, const char* from, bool conj, bool neg) {
@@ -203,7 +209,8 @@ void copy_strided(const Tensor& dst, const Tensor& src, char* to, const char* fr
 void check_shapes(const Tensor& dst, const Tensor& src) {
   if (dst.sizes() == src.sizes()) return;
   const DimVector both = infer_size(dst.sizes(), src.sizes());
-  TN_CHECK(IntView(both) == dst.sizes(), "output with shape ", dst.sizes(), " doesn't match the broadcast shape ", IntView(both));
+  TN_CHECK(IntView(both) == dst.sizes(), "output with shape ", dst.sizes(), " doesn't match the broadcast shape ",
+           IntView(both));
 }
 
 Tensor empty_preserved(const Tensor& self, ScalarType dtype) {
@@ -230,9 +237,9 @@ void copy_into(const Tensor& dst, const Tensor& src) {
   conj = conj && dst.is_complex();
   char* to = static_cast<char*>(dst.data_ptr());
   const char* from = static_cast<const char*>(src.data_ptr());
-  const bool same_layout = dst.sizes() == src.sizes() &&
-                           ((dst.is_contiguous() && src.is_contiguous()) ||
-                            (dst.strides() == src.strides() && dst->is_non_overlapping_and_dense()));
+  const bool same_layout =
+      dst.sizes() == src.sizes() && ((dst.is_contiguous() && src.is_contiguous()) ||
+                                     (dst.strides() == src.strides() && dst->is_non_overlapping_and_dense()));
   if (!same_layout) return copy_strided(dst, src, to, from, conj, neg);
   const int64_t n = dst.numel();
   const auto in = src.dtype(), out = dst.dtype();
@@ -240,7 +247,8 @@ void copy_into(const Tensor& dst, const Tensor& src) {
   const auto from_size = static_cast<int64_t>(src.itemsize()), to_size = static_cast<int64_t>(dst.itemsize());
   if (in == out && !conj && !neg) return;
   parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
-    if (in != out) convert_row(in, from + begin * from_size, from_size, out, to + begin * to_size, to_size, end - begin);
+    if (in != out)
+      convert_row(in, from + begin * from_size, from_size, out, to + begin * to_size, to_size, end - begin);
     if (conj || neg) flip(out, to + begin * to_size, to_size, end - begin, conj, neg);
   });
 }
@@ -269,7 +277,8 @@ Tensor resolve(const Tensor& self) {
   return clone(self, MemoryFormat::Preserve);
 }
 
-// ---- scalars -------------------------------------------------------------------------------------------------------------
+// ---- scalars
+// -------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -296,7 +305,8 @@ bool holds(const Scalar& s) {
   if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::complex<double>>) {
     return true;
   } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, ComplexHalf>) {
-    constexpr double kMax = std::is_same_v<T, ComplexHalf> ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
+    constexpr double kMax =
+        std::is_same_v<T, ComplexHalf> ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
     const auto fits = [](double v) { return !(std::abs(v) > kMax) || std::isinf(v); };
     return fits(s.to_complex().real()) && fits(s.to_complex().imag());
   } else {
@@ -315,9 +325,9 @@ bool holds(const Scalar& s) {
       if (s.kind() == Scalar::Kind::UInt) return s.to_uint64() <= static_cast<uint64_t>(Limits::max());
       const int64_t v = s.to_int64();
       if constexpr (std::is_unsigned_v<T>)
-        return v >= 0 ? static_cast<uint64_t>(v) <= Limits::max() : uint64_t{0} - static_cast<uint64_t>(v) <= Limits::max();
-      else
-        return v >= Limits::min() && v <= Limits::max();
+        return v >= 0 ? static_cast<uint64_t>(v) <= Limits::max()
+                      : uint64_t{0} - static_cast<uint64_t>(v) <= Limits::max();
+      else return v >= Limits::min() && v <= Limits::max();
     }
   }
 }
@@ -350,7 +360,8 @@ void fill(const Tensor& self, const Scalar& value) {
   alignas(16) char one[16];
   store_scalar(value, self.dtype(), one, true);
   if (self.numel() == 0) return;
-  if (self->is_conj() || self->is_neg()) flip(self.dtype(), one, 0, 1, self->is_conj() && self.is_complex(), self->is_neg());
+  if (self->is_conj() || self->is_neg())
+    flip(self.dtype(), one, 0, 1, self->is_conj() && self.is_complex(), self->is_neg());
   const ScalarType t = self.dtype();
   const auto item = static_cast<int64_t>(self.itemsize());
   char* to = static_cast<char*>(self.data_ptr());
@@ -392,12 +403,15 @@ Scalar item(const Tensor& self) {
     T v;
     std::memcpy(&v, one, sizeof v);
     if constexpr (std::is_same_v<T, bool>) out = Scalar(v);
-    else if constexpr (std::is_same_v<T, uint64_t>) out = v > static_cast<uint64_t>(INT64_MAX) ? Scalar(v) : Scalar(static_cast<int64_t>(v));
+    else if constexpr (std::is_same_v<T, uint64_t>)
+      out = v > static_cast<uint64_t>(INT64_MAX) ? Scalar(v) : Scalar(static_cast<int64_t>(v));
     else if constexpr (std::is_integral_v<T>) out = Scalar(static_cast<int64_t>(v));
-    else if constexpr (is_std_complex_v<T> || std::is_same_v<T, ComplexHalf>) out = Scalar(convert<std::complex<double>>(v));
+    else if constexpr (is_std_complex_v<T> || std::is_same_v<T, ComplexHalf>)
+      out = Scalar(convert<std::complex<double>>(v));
     else out = Scalar(convert<double>(v));
   });
-  TN_CHECK_AS(NotImplemented, known, "\"_local_scalar_dense_cpu\" not implemented for '", scalar_type_name(self.dtype()), "'");
+  TN_CHECK_AS(NotImplemented, known, "\"_local_scalar_dense_cpu\" not implemented for '",
+              scalar_type_name(self.dtype()), "'");
   return out;
 }
 

@@ -50,7 +50,8 @@ void refuse_key(const OpRow& row, KeySet keys) {
   const OpInfo& op = *row.info;
   if (op.reason) refuse(op, "call", op.reason);
   const DispatchKey key = keys.highest();
-  if (key == DispatchKey::Undefined) refuse(op, "call without a tensor", "no kernel is registered for a call without tensors");
+  if (key == DispatchKey::Undefined)
+    refuse(op, "call without a tensor", "no kernel is registered for a call without tensors");
   refuse(op, str("backend ", key_name(key)), "no kernel for this key");
 }
 

@@ -22,7 +22,10 @@ namespace tn {
 
 // How an operator is served. See docs: claims.
 enum class Way : uint8_t {
-  Refuse, Kernel, Raw, Compose,
+  Refuse,
+  Kernel,
+  Raw,
+  Compose,
   Python,   // by upstream's own decomposition
   Defined,  // by torch.library: upstream's table knows nothing of it
 };
@@ -53,8 +56,17 @@ struct OpInfo {
 
 // Columns of typed pointers. kOther stays null: every key without a column is looked up in `slow`.
 enum Column : uint8_t {
-  kColCpu, kColMeta, kColDense, kColAutogradCpu, kColAutogradMeta, kColAutogradOther, kColADInplaceOrView, kColAutocastCpu,
-  kColBackendSelect, kColOther, kNumColumns,
+  kColCpu,
+  kColMeta,
+  kColDense,
+  kColAutogradCpu,
+  kColAutogradMeta,
+  kColAutogradOther,
+  kColADInplaceOrView,
+  kColAutocastCpu,
+  kColBackendSelect,
+  kColOther,
+  kNumColumns,
 };
 
 // A kernel that takes tagged arguments. `args` has the schema's length, defaults filled in; results go to `out`.
@@ -217,7 +229,8 @@ void deregister_kernel(OpRow& op, DispatchKey key, const BoxedKernel* kernel);
 void register_fallback(DispatchKey functionality, Ref<BoxedKernel> kernel, bool fallthrough);
 // Whether a key has a kernel for operators without one of their own; autocast's is to fall through, as upstream's.
 bool has_fallback(DispatchKey functionality);
-// What upstream's dispatcher would answer: is there a kernel registered under exactly this key (upstream's table, then ours).
+// What upstream's dispatcher would answer: is there a kernel registered under exactly this key (upstream's table, then
+// ours).
 bool has_kernel_for_key(const OpRow& op, DispatchKey key);
 // Whether an alias key stands for the runtime key: AutogradCPU for Autograd, CPU for CompositeExplicitAutograd...
 bool key_in_alias(DispatchKey key, DispatchKey alias);

@@ -13,17 +13,53 @@ struct Names {
 };
 
 constexpr Names kNames[kNumScalarTypes + 1] = {
-    {"uint8", "Byte"}, {"int8", "Char"}, {"int16", "Short"}, {"int32", "Int"}, {"int64", "Long"}, {"float16", "Half"},
-    {"float32", "Float"}, {"float64", "Double"}, {"complex32", "ComplexHalf"}, {"complex64", "ComplexFloat"},
-    {"complex128", "ComplexDouble"}, {"bool", "Bool"}, {"qint8", "QInt8"}, {"quint8", "QUInt8"}, {"qint32", "QInt32"},
-    {"bfloat16", "BFloat16"}, {"quint4x2", "QUInt4x2"}, {"quint2x4", "QUInt2x4"}, {"bits1x8", "Bits1x8"},
-    {"bits2x4", "Bits2x4"}, {"bits4x2", "Bits4x2"}, {"bits8", "Bits8"}, {"bits16", "Bits16"},
-    {"float8_e5m2", "Float8_e5m2"}, {"float8_e4m3fn", "Float8_e4m3fn"}, {"float8_e5m2fnuz", "Float8_e5m2fnuz"},
-    {"float8_e4m3fnuz", "Float8_e4m3fnuz"}, {"uint16", "UInt16"}, {"uint32", "UInt32"}, {"uint64", "UInt64"},
-    {"uint1", "UInt1"}, {"uint2", "UInt2"}, {"uint3", "UInt3"}, {"uint4", "UInt4"}, {"uint5", "UInt5"},
-    {"uint6", "UInt6"}, {"uint7", "UInt7"}, {"int1", "Int1"}, {"int2", "Int2"}, {"int3", "Int3"}, {"int4", "Int4"},
-    {"int5", "Int5"}, {"int6", "Int6"}, {"int7", "Int7"}, {"float8_e8m0fnu", "Float8_e8m0fnu"},
-    {"float4_e2m1fn_x2", "Float4_e2m1fn_x2"}, {"undefined", "Undefined"},
+    {"uint8", "Byte"},
+    {"int8", "Char"},
+    {"int16", "Short"},
+    {"int32", "Int"},
+    {"int64", "Long"},
+    {"float16", "Half"},
+    {"float32", "Float"},
+    {"float64", "Double"},
+    {"complex32", "ComplexHalf"},
+    {"complex64", "ComplexFloat"},
+    {"complex128", "ComplexDouble"},
+    {"bool", "Bool"},
+    {"qint8", "QInt8"},
+    {"quint8", "QUInt8"},
+    {"qint32", "QInt32"},
+    {"bfloat16", "BFloat16"},
+    {"quint4x2", "QUInt4x2"},
+    {"quint2x4", "QUInt2x4"},
+    {"bits1x8", "Bits1x8"},
+    {"bits2x4", "Bits2x4"},
+    {"bits4x2", "Bits4x2"},
+    {"bits8", "Bits8"},
+    {"bits16", "Bits16"},
+    {"float8_e5m2", "Float8_e5m2"},
+    {"float8_e4m3fn", "Float8_e4m3fn"},
+    {"float8_e5m2fnuz", "Float8_e5m2fnuz"},
+    {"float8_e4m3fnuz", "Float8_e4m3fnuz"},
+    {"uint16", "UInt16"},
+    {"uint32", "UInt32"},
+    {"uint64", "UInt64"},
+    {"uint1", "UInt1"},
+    {"uint2", "UInt2"},
+    {"uint3", "UInt3"},
+    {"uint4", "UInt4"},
+    {"uint5", "UInt5"},
+    {"uint6", "UInt6"},
+    {"uint7", "UInt7"},
+    {"int1", "Int1"},
+    {"int2", "Int2"},
+    {"int3", "Int3"},
+    {"int4", "Int4"},
+    {"int5", "Int5"},
+    {"int6", "Int6"},
+    {"int7", "Int7"},
+    {"float8_e8m0fnu", "Float8_e8m0fnu"},
+    {"float4_e2m1fn_x2", "Float4_e2m1fn_x2"},
+    {"undefined", "Undefined"},
 };
 
 // Upstream counts the sub-byte unsigned dtypes among the barebones ones when it promotes.
@@ -80,13 +116,16 @@ constexpr auto kPromotion = [] {
   if (a == ScalarType::Undefined || b == ScalarType::Undefined) return ScalarType::Undefined;
   TN_CHECK(!is_quantized(a) && !is_quantized(b),
            "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules should be, "
-           "offending types: ", na, " ", nb);
+           "offending types: ",
+           na, " ", nb);
   TN_CHECK(!is_bits(a) && !is_bits(b), "Promotion from ", na, " and ", nb, " is unsupported.");
-  TN_CHECK(!is_float8(a) && !is_float8(b), "Promotion for Float8 Types is not supported, attempted to promote ", na, " and ", nb);
+  TN_CHECK(!is_float8(a) && !is_float8(b), "Promotion for Float8 Types is not supported, attempted to promote ", na,
+           " and ", nb);
   if (promotes_as_barebones(a) || promotes_as_barebones(b)) {
     if (is_floating(a)) return a;
     if (is_floating(b)) return b;
-    fail(ErrorKind::Runtime, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", na, " and ", nb);
+    fail(ErrorKind::Runtime, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", na,
+         " and ", nb);
   }
   // Upstream stops with an internal assertion here.
   fail(ErrorKind::Runtime, "promote_types: expected dtypes with promotion rules, got ", na, " and ", nb);

@@ -8,7 +8,18 @@
 
 namespace tn {
 
-enum class ErrorKind : uint8_t { Runtime, Index, Type, Value, NotImplemented, LinAlg, OutOfMemory, Assertion, Attribute, Key };
+enum class ErrorKind : uint8_t {
+  Runtime,
+  Index,
+  Type,
+  Value,
+  NotImplemented,
+  LinAlg,
+  OutOfMemory,
+  Assertion,
+  Attribute,
+  Key
+};
 
 class Error : public std::exception {
  public:
@@ -22,7 +33,8 @@ class Error : public std::exception {
   std::string message_;
 };
 
-// What is not there. A class of its own, since upstream's Python swallows NotImplementedError in places: the door counts these.
+// What is not there. A class of its own, since upstream's Python swallows NotImplementedError in places: the door
+// counts these.
 class Refusal : public Error {
  public:
   explicit Refusal(std::string message) : Error(ErrorKind::NotImplemented, std::move(message)) {}
@@ -44,12 +56,12 @@ template <class... A>
 }  // namespace tn
 
 // TN_CHECK(condition, message parts...): RuntimeError unless the condition holds.
-#define TN_CHECK(condition, ...) \
-  do { \
+#define TN_CHECK(condition, ...)                                                              \
+  do {                                                                                        \
     if (__builtin_expect(!(condition), 0)) ::tn::fail(::tn::ErrorKind::Runtime, __VA_ARGS__); \
   } while (false)
 // The same with another class: TN_CHECK_AS(Index, condition, ...).
-#define TN_CHECK_AS(kind, condition, ...) \
-  do { \
+#define TN_CHECK_AS(kind, condition, ...)                                                  \
+  do {                                                                                     \
     if (__builtin_expect(!(condition), 0)) ::tn::fail(::tn::ErrorKind::kind, __VA_ARGS__); \
   } while (false)

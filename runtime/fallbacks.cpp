@@ -23,12 +23,14 @@ class ResolveFallback final : public BoxedKernel {
       if (a.tag == Tag::Tensor) {
         const Tensor& t = a.tensor();
         if (!t->is_conj() && !t->is_neg()) continue;
-        TN_CHECK(!op.info->is(OpInfo::kMutates), op.info->name, ": expected a plain tensor, got a conjugate or negative view");
+        TN_CHECK(!op.info->is(OpInfo::kMutates), op.info->name,
+                 ": expected a plain tensor, got a conjugate or negative view");
         owned.push_back(resolve(t));
         a = Arg::of(owned.back());
       } else if (a.tag == Tag::TensorList) {
         std::vector<Tensor>& list = lists.emplace_back();
-        for (const Tensor& t : a.tensors()) list.push_back(t.defined() && (t->is_conj() || t->is_neg()) ? resolve(t) : t);
+        for (const Tensor& t : a.tensors())
+          list.push_back(t.defined() && (t->is_conj() || t->is_neg()) ? resolve(t) : t);
         a = Arg::of(TensorList(list));
       }
     }
@@ -77,7 +79,10 @@ class GraphMarker final : public BoxedKernel {
  private:
   static void mark(const Tensor& t, const OpRow& op, Ref<Node>& node) {
     if (!t.defined() || (!t.is_floating_point() && !t.is_complex())) return;
-    if (!node) node = make_ref<RefusingNode>(node_name(*op.info), str(op.info->name, op.info->overload[0] ? "." : "", op.info->overload), "its derivative is not compiled yet");
+    if (!node)
+      node = make_ref<RefusingNode>(node_name(*op.info),
+                                    str(op.info->name, op.info->overload[0] ? "." : "", op.info->overload),
+                                    "its derivative is not compiled yet");
     set_history(t, node);
   }
 };

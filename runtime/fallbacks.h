@@ -1,4 +1,5 @@
-// Kernels for keys, not for operators: what happens at Conjugate, Negative and autograd when an operator has nothing there.
+// Kernels for keys, not for operators: what happens at Conjugate, Negative and autograd when an operator has nothing
+// there.
 #pragma once
 #include "runtime/door.h"
 

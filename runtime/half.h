@@ -37,7 +37,8 @@ constexpr uint32_t round_magnitude(uint32_t magnitude) {
   // Adding a number whose last place is the format's smallest step rounds subnormals.
   constexpr uint32_t kMagic = static_cast<uint32_t>(127 - kBias + 1 + 23 - kMantissa) << 23;
   const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude < kSmallest ? magnitude : 0) +
-                                                     std::bit_cast<float>(kMagic)) - kMagic;
+                                                     std::bit_cast<float>(kMagic)) -
+                             kMagic;
   const uint32_t odd = (magnitude >> (23 - kMantissa)) & 1;
   const uint32_t half = (uint32_t{1} << (22 - kMantissa)) - 1;
   const uint32_t normal = (magnitude - (static_cast<uint32_t>(127 - kBias) << 23) + half + odd) >> (23 - kMantissa);
@@ -48,7 +49,8 @@ constexpr uint32_t round_magnitude(uint32_t magnitude) {
 template <int kMantissa, int kBias>
 constexpr float widen(uint32_t magnitude, bool negative) {
   const uint32_t exponent = magnitude >> kMantissa;
-  const float subnormal = static_cast<float>(magnitude) * std::bit_cast<float>(static_cast<uint32_t>(128 - kBias - kMantissa) << 23);
+  const float subnormal =
+      static_cast<float>(magnitude) * std::bit_cast<float>(static_cast<uint32_t>(128 - kBias - kMantissa) << 23);
   const uint32_t normal = (magnitude << (23 - kMantissa)) + (static_cast<uint32_t>(127 - kBias) << 23);
   const float value = exponent == 0 ? subnormal : std::bit_cast<float>(normal);
   return negative ? -value : value;
@@ -70,13 +72,15 @@ constexpr Half to_half(float f) {
 }
 
 // ---- eight bits ----------------------------------------------------------------------------------------------------
-// e5m2 has infinities; e4m3fn has none and saturates at 448; the fnuz kinds have one NaN, 0x80, and no -0, and what is too
-// large is NaN; e8m0 is a power of two without sign.
+// e5m2 has infinities; e4m3fn has none and saturates at 448; the fnuz kinds have one NaN, 0x80, and no -0, and what is
+// too large is NaN; e8m0 is a power of two without sign.
 
 constexpr float to_float(Float8_e5m2 v) { return to_float(Half{static_cast<uint16_t>(v.bits << 8)}); }
 constexpr Float8_e5m2 to_float8_e5m2(float f) {
   const uint32_t m = detail::magnitude_of(f);
-  const uint32_t bits = m > detail::kInfinity ? 0x7f : m >= (uint32_t{143} << 23) ? 0x7c : detail::round_magnitude<2, 15>(m);
+  const uint32_t bits = m > detail::kInfinity        ? 0x7f
+                        : m >= (uint32_t{143} << 23) ? 0x7c
+                                                     : detail::round_magnitude<2, 15>(m);
   return {static_cast<uint8_t>(bits | detail::sign_of(f) << 7)};
 }
 
@@ -110,7 +114,9 @@ constexpr Float8_e4m3fnuz to_float8_e4m3fnuz(float f) {
 }
 
 constexpr float to_float(Float8_e8m0fnu v) {
-  return v.bits == 0xff ? detail::kNaN : std::bit_cast<float>(v.bits == 0 ? uint32_t{0x00400000} : static_cast<uint32_t>(v.bits) << 23);
+  return v.bits == 0xff
+             ? detail::kNaN
+             : std::bit_cast<float>(v.bits == 0 ? uint32_t{0x00400000} : static_cast<uint32_t>(v.bits) << 23);
 }
 constexpr Float8_e8m0fnu to_float8_e8m0fnu(float f) {
   const uint32_t m = detail::magnitude_of(f);

@@ -10,14 +10,15 @@
 namespace tn {
 
 void TensorIterator::add_output(const Tensor& t) {
-  TN_CHECK(num_operands_ == num_outputs_ && num_operands_ < kMaxOperands, "TensorIterator: expected outputs before inputs, at most ",
-           kMaxOperands, " operands");
+  TN_CHECK(num_operands_ == num_outputs_ && num_operands_ < kMaxOperands,
+           "TensorIterator: expected outputs before inputs, at most ", kMaxOperands, " operands");
   tensors_[at(num_operands_++)] = t;
   ++num_outputs_;
 }
 
 void TensorIterator::add_input(const Tensor& t) {
-  TN_CHECK(t.defined() && num_operands_ < kMaxOperands, "TensorIterator: expected at most ", kMaxOperands, " defined operands");
+  TN_CHECK(t.defined() && num_operands_ < kMaxOperands, "TensorIterator: expected at most ", kMaxOperands,
+           " defined operands");
   tensors_[at(num_operands_++)] = t;
 }
 
@@ -54,8 +55,8 @@ void TensorIterator::check_devices() {
     const Tensor& t = tensors_[at(k)];
     if (!t.defined() || t.device() == common) continue;
     const bool number = k >= num_outputs_ && t.dim() == 0 && t.is_cpu();
-    TN_CHECK(number, "Expected all tensors to be on the same device, but found at least two devices, ", common.str(), " and ",
-             t.device().str(), "!");
+    TN_CHECK(number, "Expected all tensors to be on the same device, but found at least two devices, ", common.str(),
+             " and ", t.device().str(), "!");
   }
 }
 
@@ -77,7 +78,8 @@ void TensorIterator::infer_shape(const Options& options) {
     if (!out.defined() || out.sizes() == IntView(sizes_)) continue;
     bool is_read = options.inplace;
     for (int k = num_outputs_; k < num_operands_; ++k) is_read |= tensors_[at(k)].is_same(out);
-    TN_CHECK(options.resize_outputs && !is_read, "output with shape ", out.sizes(), " doesn't match the broadcast shape ", IntView(sizes_));
+    TN_CHECK(options.resize_outputs && !is_read, "output with shape ", out.sizes(),
+             " doesn't match the broadcast shape ", IntView(sizes_));
     resize_[at(i)] = true;
   }
   numel_ = product(sizes_);
@@ -104,7 +106,8 @@ void TensorIterator::infer_types(const Options& options) {
   ScalarType result = options.out_dtype;
   if (result == ScalarType::Undefined)
     result = options.promotion == Promotion::ToBool     ? ScalarType::Bool
-             : options.promotion == Promotion::RealPart ? real_of(common_dtype_) : common_dtype_;
+             : options.promotion == Promotion::RealPart ? real_of(common_dtype_)
+                                                        : common_dtype_;
   for (int k = 0; k < num_operands_; ++k) {
     const Tensor& t = tensors_[at(k)];
     if (k >= num_outputs_) {
@@ -114,8 +117,8 @@ void TensorIterator::infer_types(const Options& options) {
     dtypes_[at(k)] = result;
     if (!t.defined() || t.dtype() == result) continue;
     // Comparisons write into any dtype.
-    TN_CHECK(options.promotion == Promotion::ToBool || can_cast(result, t.dtype()), "result type ", scalar_type_name(result),
-             " can't be cast to the desired output type ", scalar_type_name(t.dtype()));
+    TN_CHECK(options.promotion == Promotion::ToBool || can_cast(result, t.dtype()), "result type ",
+             scalar_type_name(result), " can't be cast to the desired output type ", scalar_type_name(t.dtype()));
     temporary_[at(k)] = true;
   }
 }
@@ -191,12 +194,13 @@ bool TensorIterator::set_up_fast() {
   for (int i = 0; i < num_outputs_; ++i) make_output(i, sizes_, contiguous ? nullptr : &strides);
   dim_ = sizes_.empty() ? 0 : 1;
   shape_[0] = numel_;
-  for (int k = 0; k < num_operands_; ++k) strides_[0][at(k)] = (inlined_ >> k) & 1 ? 0 : static_cast<int64_t>(item_size(dtypes_[at(k)]));
+  for (int k = 0; k < num_operands_; ++k)
+    strides_[0][at(k)] = (inlined_ >> k) & 1 ? 0 : static_cast<int64_t>(item_size(dtypes_[at(k)]));
   return true;
 }
 
-// Upstream's order of dimensions: ascending strides, earlier operands first, broadcast dimensions undecided; equal strides
-// put the larger size behind. strides_ still has the order of the shape here.
+// Upstream's order of dimensions: ascending strides, earlier operands first, broadcast dimensions undecided; equal
+// strides put the larger size behind. strides_ still has the order of the shape here.
 void TensorIterator::sort_dims(const int64_t* full_shape, int64_t* perm) const {
   const auto behind = [&](int64_t a, int64_t b) {  // 1: a belongs behind b; -1: before; 0: undecided
     for (int k = 0; k < num_operands_; ++k) {
@@ -257,7 +261,8 @@ void TensorIterator::set_up_strided() {
     if (tensors_[at(i)].defined() && !resize_[at(i)]) continue;
     make_output(i, sizes_, inverted ? nullptr : &result_strides);
     const Tensor& made = operand(i);
-    for (size_t d = 0; d < n; ++d) strides_[d][at(i)] = made->stride(static_cast<int64_t>(d)) * static_cast<int64_t>(made.itemsize());
+    for (size_t d = 0; d < n; ++d)
+      strides_[d][at(i)] = made->stride(static_cast<int64_t>(d)) * static_cast<int64_t>(made.itemsize());
   }
   if (meta_) return;
 
@@ -278,7 +283,8 @@ void TensorIterator::coalesce() {
     bool mergeable = shape_[at(last)] == 1 || shape_[at(d)] == 1;
     if (!mergeable) {
       mergeable = true;
-      for (int k = 0; k < num_operands_; ++k) mergeable &= shape_[at(last)] * strides_[at(last)][at(k)] == strides_[at(d)][at(k)];
+      for (int k = 0; k < num_operands_; ++k)
+        mergeable &= shape_[at(last)] * strides_[at(last)][at(k)] == strides_[at(d)][at(k)];
     }
     if (mergeable) {
       if (shape_[at(last)] == 1) strides_[at(last)] = strides_[at(d)];

@@ -1,5 +1,5 @@
-// The tensor iterator: broadcasts operands, finds the common dtype, shapes and allocates the results, and hands out rows.
-// Families whose slot is pointwise never see it; others (copy, where, compare with own loops) build one.
+// The tensor iterator: broadcasts operands, finds the common dtype, shapes and allocates the results, and hands out
+// rows. Families whose slot is pointwise never see it; others (copy, where, compare with own loops) build one.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -20,10 +20,10 @@ class TensorIterator {
 
   struct Options {
     Promotion promotion = Promotion::Same;
-    bool inplace = false;             // output 0 is also the first input: shape and cast rules of in-place forms
+    bool inplace = false;  // output 0 is also the first input: shape and cast rules of in-place forms
     bool resize_outputs = true;
-    bool check_overlap = true;        // internal overlap of outputs, partial overlap with inputs: RuntimeError
-    bool cast_inputs = true;          // inputs of another dtype are converted (whole, once) to the common one
+    bool check_overlap = true;  // internal overlap of outputs, partial overlap with inputs: RuntimeError
+    bool cast_inputs = true;    // inputs of another dtype are converted (whole, once) to the common one
     ScalarType out_dtype = ScalarType::Undefined;  // fixed result dtype, or Undefined: from the promotion
   };
 
@@ -74,14 +74,14 @@ class TensorIterator {
   void make_output(int i, IntView sizes, const DimVector* strides);
 
   const OpInfo& op_;
-  std::array<Tensor, kMaxOperands> tensors_;   // as given, or allocated
-  std::array<Tensor, kMaxOperands> working_;   // cast copies, where needed
+  std::array<Tensor, kMaxOperands> tensors_;  // as given, or allocated
+  std::array<Tensor, kMaxOperands> working_;  // cast copies, where needed
   std::array<ScalarType, kMaxOperands> dtypes_{};
   std::array<bool, kMaxOperands> resize_{};     // an output of another shape than the result's
   std::array<bool, kMaxOperands> temporary_{};  // an output whose dtype isn't the result's: working_ is copied back
   DimVector sizes_;                             // the broadcast shape
   alignas(16) std::array<char, 16 * kMaxOperands> numbers_;  // converted 0-dim inputs
-  uint32_t inlined_ = 0;                        // which operands live in numbers_
+  uint32_t inlined_ = 0;                                     // which operands live in numbers_
   bool same_shape_ = true;
   // A row of strides is a cache line. GCC 12 loads these in vectors as if they were aligned where it vectorises over
   // the operands, so they are.

@@ -9,19 +9,59 @@ constinit thread_local ThreadState thread_state;
 namespace {
 
 constexpr std::string_view kFunctionalities[kNumFunctionalities] = {
-    "Undefined", "Dense", "FPGA", "Vulkan", "Metal", "Quantized", "CustomRNGKeyId", "MkldnnCPU", "Sparse", "SparseCsr",
-    "NestedTensor", "BackendSelect", "Fake", "Python", "FuncTorchDynamicLayerBackMode", "Functionalize", "Conjugate",
-    "Negative", "ZeroTensor", "ADInplaceOrView", "AutogradOther", "AutogradFunctionality", "AutogradNestedTensor", "Tracer",
-    "AutocastCPU", "AutocastMTIA", "AutocastMAIA", "AutocastXPU", "AutocastIPU", "AutocastHPU", "AutocastXLA", "AutocastMPS",
-    "AutocastCUDA", "AutocastPrivateUse1", "FuncTorchBatched", "BatchedNestedTensor", "FuncTorchVmapMode", "Batched",
-    "VmapMode", "FuncTorchGradWrapper", "DeferredInit", "PythonTLSSnapshot", "FuncTorchDynamicLayerFrontMode",
-    "TESTING_ONLY_GenericWrapper", "TESTING_ONLY_GenericMode", "PreDispatch", "PythonDispatcher",
+    "Undefined",
+    "Dense",
+    "FPGA",
+    "Vulkan",
+    "Metal",
+    "Quantized",
+    "CustomRNGKeyId",
+    "MkldnnCPU",
+    "Sparse",
+    "SparseCsr",
+    "NestedTensor",
+    "BackendSelect",
+    "Fake",
+    "Python",
+    "FuncTorchDynamicLayerBackMode",
+    "Functionalize",
+    "Conjugate",
+    "Negative",
+    "ZeroTensor",
+    "ADInplaceOrView",
+    "AutogradOther",
+    "AutogradFunctionality",
+    "AutogradNestedTensor",
+    "Tracer",
+    "AutocastCPU",
+    "AutocastMTIA",
+    "AutocastMAIA",
+    "AutocastXPU",
+    "AutocastIPU",
+    "AutocastHPU",
+    "AutocastXLA",
+    "AutocastMPS",
+    "AutocastCUDA",
+    "AutocastPrivateUse1",
+    "FuncTorchBatched",
+    "BatchedNestedTensor",
+    "FuncTorchVmapMode",
+    "Batched",
+    "VmapMode",
+    "FuncTorchGradWrapper",
+    "DeferredInit",
+    "PythonTLSSnapshot",
+    "FuncTorchDynamicLayerFrontMode",
+    "TESTING_ONLY_GenericWrapper",
+    "TESTING_ONLY_GenericMode",
+    "PreDispatch",
+    "PythonDispatcher",
 };
 
 // Backend i is bit i - 1 of a key set.
 constexpr std::string_view kBackends[kNumBackends] = {
-    "CPU", "CUDA", "HIP", "XLA", "MPS", "IPU", "XPU", "HPU", "VE", "Lazy", "MTIA", "MAIA", "PrivateUse1", "PrivateUse2",
-    "PrivateUse3", "Meta",
+    "CPU", "CUDA", "HIP",  "XLA",  "MPS",         "IPU",         "XPU",         "HPU",
+    "VE",  "Lazy", "MTIA", "MAIA", "PrivateUse1", "PrivateUse2", "PrivateUse3", "Meta",
 };
 
 struct Range {
@@ -39,12 +79,16 @@ constexpr std::array<Range, 6> kRanges = {{
 }};
 
 constexpr std::string_view kAliases[] = {
-    "Autograd", "CompositeImplicitAutograd", "FuncTorchBatchedDecomposition", "CompositeImplicitAutogradNestedTensor",
-    "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional",
+    "Autograd",
+    "CompositeImplicitAutograd",
+    "FuncTorchBatchedDecomposition",
+    "CompositeImplicitAutogradNestedTensor",
+    "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional",
 };
 constexpr std::string_view kStarts[] = {
-    "StartOfDenseBackends", "StartOfQuantizedBackends", "StartOfSparseBackends", "StartOfSparseCsrBackends",
-    "StartOfNestedTensorBackends", "StartOfAutogradFunctionalityBackends",
+    "StartOfDenseBackends",     "StartOfQuantizedBackends",    "StartOfSparseBackends",
+    "StartOfSparseCsrBackends", "StartOfNestedTensorBackends", "StartOfAutogradFunctionalityBackends",
 };
 
 constexpr size_t kLongest = 40;
@@ -72,7 +116,8 @@ std::string_view key_name(DispatchKey key) {
   if (key == DispatchKey::EndOfFunctionalityKeys) return "EndOfFunctionalityKeys";
   for (size_t r = 0; r < kRanges.size(); ++r) {
     if (k == kRanges[r].start) return kStarts[r];
-    if (k > kRanges[r].start && k <= kRanges[r].start + kNumBackends) return kRuntimeNames[r][k - kRanges[r].start - 1].data();
+    if (k > kRanges[r].start && k <= kRanges[r].start + kNumBackends)
+      return kRuntimeNames[r][k - kRanges[r].start - 1].data();
   }
   const int alias = k - static_cast<int>(DispatchKey::Autograd);
   return alias >= 0 && k <= kLastKey ? kAliases[alias] : "UNKNOWN_TENSOR_TYPE_ID";

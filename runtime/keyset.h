@@ -12,23 +12,78 @@ namespace tn {
 // Values are upstream's. Functionality keys (1..46) make up a KeySet together with backend bits; the per-backend
 // runtime keys (49..149) and the alias keys (150..155) only name rows in the operator table.
 enum class DispatchKey : uint16_t {
-  Undefined = 0, Dense = 1, FPGA = 2, Vulkan = 3, Metal = 4, Quantized = 5, CustomRNGKeyId = 6, MkldnnCPU = 7, Sparse = 8,
-  SparseCsr = 9, NestedTensor = 10, BackendSelect = 11, Fake = 12, Python = 13, FuncTorchDynamicLayerBackMode = 14,
-  Functionalize = 15, Conjugate = 16, Negative = 17, ZeroTensor = 18, ADInplaceOrView = 19, AutogradOther = 20,
-  AutogradFunctionality = 21, AutogradNestedTensor = 22, Tracer = 23, AutocastCPU = 24, AutocastMTIA = 25, AutocastMAIA = 26,
-  AutocastXPU = 27, AutocastIPU = 28, AutocastHPU = 29, AutocastXLA = 30, AutocastMPS = 31, AutocastCUDA = 32,
-  AutocastPrivateUse1 = 33, FuncTorchBatched = 34, BatchedNestedTensor = 35, FuncTorchVmapMode = 36, Batched = 37, VmapMode = 38,
-  FuncTorchGradWrapper = 39, DeferredInit = 40, PythonTLSSnapshot = 41, FuncTorchDynamicLayerFrontMode = 42,
-  TESTING_ONLY_GenericWrapper = 43, TESTING_ONLY_GenericMode = 44, PreDispatch = 45, PythonDispatcher = 46,
+  Undefined = 0,
+  Dense = 1,
+  FPGA = 2,
+  Vulkan = 3,
+  Metal = 4,
+  Quantized = 5,
+  CustomRNGKeyId = 6,
+  MkldnnCPU = 7,
+  Sparse = 8,
+  SparseCsr = 9,
+  NestedTensor = 10,
+  BackendSelect = 11,
+  Fake = 12,
+  Python = 13,
+  FuncTorchDynamicLayerBackMode = 14,
+  Functionalize = 15,
+  Conjugate = 16,
+  Negative = 17,
+  ZeroTensor = 18,
+  ADInplaceOrView = 19,
+  AutogradOther = 20,
+  AutogradFunctionality = 21,
+  AutogradNestedTensor = 22,
+  Tracer = 23,
+  AutocastCPU = 24,
+  AutocastMTIA = 25,
+  AutocastMAIA = 26,
+  AutocastXPU = 27,
+  AutocastIPU = 28,
+  AutocastHPU = 29,
+  AutocastXLA = 30,
+  AutocastMPS = 31,
+  AutocastCUDA = 32,
+  AutocastPrivateUse1 = 33,
+  FuncTorchBatched = 34,
+  BatchedNestedTensor = 35,
+  FuncTorchVmapMode = 36,
+  Batched = 37,
+  VmapMode = 38,
+  FuncTorchGradWrapper = 39,
+  DeferredInit = 40,
+  PythonTLSSnapshot = 41,
+  FuncTorchDynamicLayerFrontMode = 42,
+  TESTING_ONLY_GenericWrapper = 43,
+  TESTING_ONLY_GenericMode = 44,
+  PreDispatch = 45,
+  PythonDispatcher = 46,
   EndOfFunctionalityKeys = 47,
-  StartOfDenseBackends = 48, CPU = 49, CUDA = 50, Meta = 64,
-  StartOfQuantizedBackends = 65, QuantizedCPU = 66,
-  StartOfSparseBackends = 82, SparseCPU = 83, SparseMeta = 98,
-  StartOfSparseCsrBackends = 99, SparseCsrCPU = 100, SparseCsrMeta = 115,
-  StartOfNestedTensorBackends = 116, NestedTensorCPU = 117,
-  StartOfAutogradFunctionalityBackends = 133, AutogradCPU = 134, AutogradCUDA = 135, AutogradMeta = 149,
-  Autograd = 150, CompositeImplicitAutograd = 151, FuncTorchBatchedDecomposition = 152,
-  CompositeImplicitAutogradNestedTensor = 153, CompositeExplicitAutograd = 154, CompositeExplicitAutogradNonFunctional = 155,
+  StartOfDenseBackends = 48,
+  CPU = 49,
+  CUDA = 50,
+  Meta = 64,
+  StartOfQuantizedBackends = 65,
+  QuantizedCPU = 66,
+  StartOfSparseBackends = 82,
+  SparseCPU = 83,
+  SparseMeta = 98,
+  StartOfSparseCsrBackends = 99,
+  SparseCsrCPU = 100,
+  SparseCsrMeta = 115,
+  StartOfNestedTensorBackends = 116,
+  NestedTensorCPU = 117,
+  StartOfAutogradFunctionalityBackends = 133,
+  AutogradCPU = 134,
+  AutogradCUDA = 135,
+  AutogradMeta = 149,
+  Autograd = 150,
+  CompositeImplicitAutograd = 151,
+  FuncTorchBatchedDecomposition = 152,
+  CompositeImplicitAutogradNestedTensor = 153,
+  CompositeExplicitAutograd = 154,
+  CompositeExplicitAutogradNonFunctional = 155,
 };
 
 inline constexpr int kNumBackends = 16;
@@ -44,14 +99,15 @@ struct KeyParts {
 };
 KeyParts key_parts(DispatchKey runtime_key);
 constexpr bool is_per_backend(DispatchKey f) {
-  return f == DispatchKey::Dense || f == DispatchKey::Quantized || f == DispatchKey::Sparse || f == DispatchKey::SparseCsr ||
-         f == DispatchKey::NestedTensor || f == DispatchKey::AutogradFunctionality;
+  return f == DispatchKey::Dense || f == DispatchKey::Quantized || f == DispatchKey::Sparse ||
+         f == DispatchKey::SparseCsr || f == DispatchKey::NestedTensor || f == DispatchKey::AutogradFunctionality;
 }
 // The runtime key of a functionality on a backend, e.g. {Dense, 1} is CPU.
 DispatchKey runtime_key(DispatchKey functionality, int backend);
 
 // A set of functionalities and backends in upstream's 64-bit layout: 16 backend bits, then one bit a functionality.
-// Bits 62 and 63 are ours: some argument is dual (has a tangent), some argument needs gradients. They never reach Python.
+// Bits 62 and 63 are ours: some argument is dual (has a tangent), some argument needs gradients. They never reach
+// Python.
 class KeySet {
  public:
   constexpr KeySet() = default;
@@ -102,8 +158,9 @@ class KeySet {
     constexpr struct {
       int start;
       DispatchKey functionality;
-    } kRanges[] = {{48, DispatchKey::Dense},      {65, DispatchKey::Quantized},     {82, DispatchKey::Sparse},
-                   {99, DispatchKey::SparseCsr},  {116, DispatchKey::NestedTensor}, {133, DispatchKey::AutogradFunctionality}};
+    } kRanges[] = {{48, DispatchKey::Dense},         {65, DispatchKey::Quantized},
+                   {82, DispatchKey::Sparse},        {99, DispatchKey::SparseCsr},
+                   {116, DispatchKey::NestedTensor}, {133, DispatchKey::AutogradFunctionality}};
     for (const auto& r : kRanges)
       if (k > r.start && k <= r.start + kNumBackends)
         return (uint64_t{1} << (k - r.start - 1)) | bits_of(r.functionality);
@@ -124,7 +181,8 @@ struct ThreadState {
 
   static constexpr uint64_t kAutocastKeys = [] {
     uint64_t raw = 0;
-    for (int k = static_cast<int>(DispatchKey::AutocastCPU); k <= static_cast<int>(DispatchKey::AutocastPrivateUse1); ++k)
+    for (int k = static_cast<int>(DispatchKey::AutocastCPU); k <= static_cast<int>(DispatchKey::AutocastPrivateUse1);
+         ++k)
       raw |= KeySet(static_cast<DispatchKey>(k)).raw();
     return raw;
   }();

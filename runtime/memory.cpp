@@ -215,7 +215,8 @@ void give_block(void* block, size_t capacity) noexcept {
   const std::lock_guard lock(large.mutex);
   if (large.limit == 0) large.limit = default_limit();
   if (capacity > large.limit) return large.unmap(block, capacity);
-  while (large.num_blocks > 0 && (large.num_blocks == kMaxBlocks || large.cached_bytes + capacity > large.limit)) large.drop_oldest();
+  while (large.num_blocks > 0 && (large.num_blocks == kMaxBlocks || large.cached_bytes + capacity > large.limit))
+    large.drop_oldest();
   large.blocks[large.num_blocks++] = {block, capacity, large.clock};
   large.cached_bytes += capacity;
 }

@@ -17,16 +17,16 @@ void give_small(void* block, Small kind) noexcept;
 // ---- blocks of any size, 64-byte aligned ----------------------------------------------------------------------------
 inline constexpr size_t kLargeBlock = size_t{1} << 20;
 
-// `*capacity` is what was really set aside; it is what release needs. OutOfMemory when there is none. With `zeroed`, the
-// first `bytes` are zero.
+// `*capacity` is what was really set aside; it is what release needs. OutOfMemory when there is none. With `zeroed`,
+// the first `bytes` are zero.
 void* take_block(size_t bytes, size_t* capacity, bool zeroed = false);
 void give_block(void* block, size_t capacity) noexcept;
 
 // ---- the cache of large blocks ------------------------------------------------------------------------------------
 struct Stats {
-  size_t cached_bytes;   // kept for reuse now
+  size_t cached_bytes;  // kept for reuse now
   size_t cached_blocks;
-  size_t mapped_bytes;   // large blocks in use and cached
+  size_t mapped_bytes;  // large blocks in use and cached
   uint64_t hits;
   uint64_t misses;
 };

@@ -50,7 +50,8 @@ void Recorder::around(const char* what) {
   if (around_.empty()) around_ = what;
 }
 
-std::vector<Tensor> Recorder::replay(std::span<const std::pair<int64_t, Tensor>> inputs, std::span<const int64_t> wanted) const {
+std::vector<Tensor> Recorder::replay(std::span<const std::pair<int64_t, Tensor>> inputs,
+                                     std::span<const int64_t> wanted) const {
   TN_CHECK(around_.empty(), "replay: expected a run whose writes all pass the door, got one with ", around_);
   std::vector<Tensor> now(seen_.size());
   const auto known = [&](int64_t n) { return n >= 0 && n < static_cast<int64_t>(seen_.size()); };

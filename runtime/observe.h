@@ -34,8 +34,8 @@ class Recorder : public Observer {
   const std::vector<Call>& calls() const { return calls_; }
   // The number under which a tensor was seen, or -1.
   int64_t number_of(const Tensor& t) const;
-  // Runs the calls again, with other tensors in place of some that the run did not make, and gives the wanted ones back.
-  // RuntimeError if something was written without passing the door, or a number was never seen.
+  // Runs the calls again, with other tensors in place of some that the run did not make, and gives the wanted ones
+  // back. RuntimeError if something was written without passing the door, or a number was never seen.
   std::vector<Tensor> replay(std::span<const std::pair<int64_t, Tensor>> inputs, std::span<const int64_t> wanted) const;
 
  private:

@@ -40,8 +40,8 @@ void check_given(const Tensor& given, Outputs::Form form, IntView sizes, ScalarT
              " and output tensor dtype ", element_type_name(dtype), " should match");
     TN_CHECK(given.device().type == device.type, "Bad in-place call: input tensor device ", given.device().str(),
              " and output tensor device ", device.str(), " should match");
-    TN_CHECK(given.sizes() == sizes, "Bad in-place call: input tensor size ", given.sizes(), " and output tensor size ", sizes,
-             " should match");
+    TN_CHECK(given.sizes() == sizes, "Bad in-place call: input tensor size ", given.sizes(), " and output tensor size ",
+             sizes, " should match");
     return;
   }
   TN_CHECK(given.dtype() == dtype, "Expected out tensor to have dtype ", element_type_name(dtype), ", but got ",
@@ -123,7 +123,8 @@ void write(const OpInfo& op, const Tensor& target, const Tensor& result) {
 
 void write_inplace(const OpInfo& op, const Tensor& result, const Tensor& self) {
   if (result.is_same(self)) return;
-  TN_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", result.sizes());
+  TN_CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ",
+           result.sizes());
   check_cast(result, self);
   write(op, self, result);
 }
@@ -132,10 +133,11 @@ void write_out(const OpInfo& op, const Tensor& result, const Tensor& out) {
   if (result.is_same(out)) return;
   if (op.is(OpInfo::kImplicit) && grad_mode())
     TN_CHECK(!result.requires_grad() && !out.requires_grad(), op.name + std::strlen("aten::"),
-             "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+             "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+             "requires grad.");
   check_cast(result, out);
-  TN_CHECK(result.device().type == out.device().type, "Expected out tensor to have device ", result.device().str(), ", but got ",
-           out.device().str(), " instead");
+  TN_CHECK(result.device().type == out.device().type, "Expected out tensor to have device ", result.device().str(),
+           ", but got ", out.device().str(), " instead");
   if (resize_output(out, result.sizes()) && !result.is_contiguous() && result->is_non_overlapping_and_dense())
     out->set_geometry(result.sizes(), result.strides(), out.storage_offset());
   write(op, out, result);

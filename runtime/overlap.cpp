@@ -21,7 +21,8 @@ void assert_no_internal_overlap(const Tensor& t) {
   if (t.is_contiguous() || t->is_non_overlapping_and_dense()) return;
   for (int64_t d = 0; d < t.dim(); ++d)
     TN_CHECK(t->stride(d) != 0 || t->size(d) <= 1,
-             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+             "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+             "location. Please "
              "clone() the tensor before performing the operation.");
 }
 
@@ -29,7 +30,8 @@ namespace {
 
 [[noreturn, gnu::cold]] void shared_memory() {
   fail(ErrorKind::Runtime,
-       "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+       "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+       "location. "
        "Please clone() the tensor before performing the operation.");
 }
 

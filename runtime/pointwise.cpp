@@ -16,7 +16,9 @@ namespace {
 constexpr size_t kMaxInputs = TensorIterator::kMaxOperands - 1;
 
 ScalarType result_dtype(Promotion promotion, ScalarType computed) {
-  return promotion == Promotion::ToBool ? ScalarType::Bool : promotion == Promotion::RealPart ? real_of(computed) : computed;
+  return promotion == Promotion::ToBool     ? ScalarType::Bool
+         : promotion == Promotion::RealPart ? real_of(computed)
+                                            : computed;
 }
 
 // Whether a tensor can be read as one run from its first element.
@@ -36,8 +38,8 @@ bool canonical(const Tensor& t) {
   return t.numel() > 0;
 }
 
-void run_rows(const PointwiseSlot& slot, char* const* data, const int64_t* strides, size_t operands, int64_t n, ScalarType dtype,
-              ScalarType out_dtype, const Arg* params) {
+void run_rows(const PointwiseSlot& slot, char* const* data, const int64_t* strides, size_t operands, int64_t n,
+              ScalarType dtype, ScalarType out_dtype, const Arg* params) {
   const int64_t grain = std::max<int64_t>(TensorIterator::kGrain / slot.cost, 1);
   if (n <= grain) {
     if (n > 0) slot.row(Row{data, strides, n, dtype, out_dtype, params});
@@ -90,7 +92,8 @@ bool find_fast(const PointwiseCall& call, std::span<const Tensor* const> inputs,
 }
 
 // Runs into `out`, which is contiguous, of the full shape and of the result's dtype.
-void run_fast(const PointwiseCall& call, std::span<const Tensor* const> inputs, const Arg* params, const Fast& fast, const Tensor& out) {
+void run_fast(const PointwiseCall& call, std::span<const Tensor* const> inputs, const Arg* params, const Fast& fast,
+              const Tensor& out) {
   char* data[TensorIterator::kMaxOperands];
   int64_t strides[TensorIterator::kMaxOperands];
   alignas(16) char numbers[16 * TensorIterator::kMaxOperands];
@@ -114,13 +117,16 @@ void run_fast(const PointwiseCall& call, std::span<const Tensor* const> inputs, 
 
 void check_inputs(const PointwiseCall& call, std::span<const Tensor* const> inputs, std::span<const Arg> params) {
   for (size_t i = 0; i < inputs.size(); ++i)
-    TN_CHECK(inputs[i]->defined(), call.op.name, ": Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #", i);
-  TN_CHECK(!inputs.empty() && inputs.size() <= kMaxInputs, "pointwise: expected 1 to ", kMaxInputs, " tensors, got ", inputs.size());
+    TN_CHECK(inputs[i]->defined(), call.op.name,
+             ": Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #", i);
+  TN_CHECK(!inputs.empty() && inputs.size() <= kMaxInputs, "pointwise: expected 1 to ", kMaxInputs, " tensors, got ",
+           inputs.size());
   if (call.slot.check) call.slot.check(inputs, params.data());
 }
 
 // Everything else: broadcasting, strides, promotion, meta.
-Tensor run_iterator(const PointwiseCall& call, std::span<const Tensor* const> inputs, const Arg* params, const Tensor& out, bool inplace) {
+Tensor run_iterator(const PointwiseCall& call, std::span<const Tensor* const> inputs, const Arg* params,
+                    const Tensor& out, bool inplace) {
   TensorIterator it(call.op);
   it.add_output(out);
   for (const Tensor* t : inputs) {
@@ -133,9 +139,9 @@ Tensor run_iterator(const PointwiseCall& call, std::span<const Tensor* const> in
   if (!call.dtypes.has(dtype)) refuse_dtype(call.op, dtype);
   if (!it.is_meta()) {
     const ScalarType out_dtype = it.dtype(0);
-    it.for_rows([&](char* const* data, const int64_t* strides, int64_t n) {
-      call.slot.row(Row{data, strides, n, dtype, out_dtype, params});
-    }, call.slot.cost);
+    it.for_rows([&](char* const* data, const int64_t* strides,
+                    int64_t n) { call.slot.row(Row{data, strides, n, dtype, out_dtype, params}); },
+                call.slot.cost);
     it.finish();
   }
   return it.output();
@@ -177,7 +183,8 @@ void pointwise_inplace(const PointwiseCall& call, std::span<const Tensor* const>
   copy_into(self, plain_self);
 }
 
-void pointwise_out(const PointwiseCall& call, std::span<const Tensor* const> inputs, std::span<const Arg> params, const Tensor& out) {
+void pointwise_out(const PointwiseCall& call, std::span<const Tensor* const> inputs, std::span<const Arg> params,
+                   const Tensor& out) {
   check_inputs(call, inputs, params);
   if (!out->is_conj() && !out->is_neg()) {
     run_iterator(call, inputs, params.data(), out, false);

@@ -1,4 +1,5 @@
-// The dtype that an operator's arguments promote to: tensors with dimensions outrank those without, which outrank numbers.
+// The dtype that an operator's arguments promote to: tensors with dimensions outrank those without, which outrank
+// numbers.
 #pragma once
 #include "runtime/dtype.h"
 #include "runtime/scalar.h"

@@ -44,13 +44,15 @@ Registry& registry() {
 bool is_backend_key(DispatchKey key) {
   if (key == DispatchKey::Undefined) return true;
   const DispatchKey f = key_parts(key).functionality;
-  return f == DispatchKey::Dense || f == DispatchKey::Quantized || f == DispatchKey::Sparse || f == DispatchKey::SparseCsr ||
-         f == DispatchKey::NestedTensor || f == DispatchKey::MkldnnCPU || f == DispatchKey::FPGA || f == DispatchKey::Vulkan ||
-         f == DispatchKey::Metal || f == DispatchKey::CustomRNGKeyId;
+  return f == DispatchKey::Dense || f == DispatchKey::Quantized || f == DispatchKey::Sparse ||
+         f == DispatchKey::SparseCsr || f == DispatchKey::NestedTensor || f == DispatchKey::MkldnnCPU ||
+         f == DispatchKey::FPGA || f == DispatchKey::Vulkan || f == DispatchKey::Metal ||
+         f == DispatchKey::CustomRNGKeyId;
 }
 bool is_autograd_key(DispatchKey key) {
   const DispatchKey f = key_parts(key).functionality;
-  return f == DispatchKey::AutogradFunctionality || f == DispatchKey::AutogradOther || f == DispatchKey::AutogradNestedTensor;
+  return f == DispatchKey::AutogradFunctionality || f == DispatchKey::AutogradOther ||
+         f == DispatchKey::AutogradNestedTensor;
 }
 
 const Registration* registered(const OpRow& row, DispatchKey key) {
@@ -73,10 +75,12 @@ bool has_registration(const OpRow& row, DispatchKey key) { return registered(row
 
 constexpr uint64_t functionality_bit(DispatchKey f) { return uint64_t{1} << (kNumBackends + static_cast<int>(f) - 1); }
 
-constexpr uint64_t kAutogradBits = functionality_bit(DispatchKey::AutogradFunctionality) | functionality_bit(DispatchKey::AutogradOther) |
+constexpr uint64_t kAutogradBits = functionality_bit(DispatchKey::AutogradFunctionality) |
+                                   functionality_bit(DispatchKey::AutogradOther) |
                                    functionality_bit(DispatchKey::AutogradNestedTensor);
 
-// Recomputes what the hot path reads, after any registration. Backend keys are always live: they refuse, they don't fall through.
+// Recomputes what the hot path reads, after any registration. Backend keys are always live: they refuse, they don't
+// fall through.
 void recompute(OpRow& row) {
   Registry& reg = registry();
   uint64_t live = KeySet::kBackendMask | KeySet::kOurs | reg.always_live;
@@ -97,7 +101,8 @@ void recompute(OpRow& row) {
     }
   }
   const bool implicit = row.info->is(OpInfo::kImplicit);
-  if ((implicit && row.kernel) || row.autograd || (!implicit && row.info->is(OpInfo::kDerivative))) live |= kAutogradBits;
+  if ((implicit && row.kernel) || row.autograd || (!implicit && row.info->is(OpInfo::kDerivative)))
+    live |= kAutogradBits;
   if (row.tracked) live |= functionality_bit(DispatchKey::ADInplaceOrView);
   live &= ~removed;
   if (row.info->is(OpInfo::kConjAware))
@@ -128,8 +133,11 @@ AnyFn generated_kernel(const OpRow& row, Column column) {
     case kColCpu: return row.kernel;
     case kColMeta: return row.kernel_kind == KernelRow::kBackend ? nullptr : row.kernel;
     case kColADInplaceOrView: return row.tracked;
-    case kColAutocastCpu: case kColBackendSelect: return nullptr;
-    case kColAutogradCpu: case kColAutogradMeta: case kColAutogradOther:
+    case kColAutocastCpu:
+    case kColBackendSelect: return nullptr;
+    case kColAutogradCpu:
+    case kColAutogradMeta:
+    case kColAutogradOther:
       if (row.autograd) return row.autograd;
       [[fallthrough]];
     default: return row.kernel_kind == KernelRow::kImplicit ? row.kernel : nullptr;
@@ -153,7 +161,8 @@ Found find_kernel_for(const OpRow& row, DispatchKey key) {
   const bool backend = is_backend_key(key);
   const bool autograd = is_autograd_key(key);
   if (backend) {
-    for (DispatchKey alias : {DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::CompositeExplicitAutograd})
+    for (DispatchKey alias :
+         {DispatchKey::CompositeExplicitAutogradNonFunctional, DispatchKey::CompositeExplicitAutograd})
       if (const Registration* r = registered(row, alias)) return of(*r);
     const int b = key_parts(key).backend;
     if (key == DispatchKey::Undefined || b == 1) {
@@ -165,8 +174,9 @@ Found find_kernel_for(const OpRow& row, DispatchKey key) {
   if (backend || autograd) {
     if (const Registration* r = registered(row, DispatchKey::CompositeImplicitAutograd)) {
       // A backend kernel of its own, or an explicit composite, turns the implicit one off at autograd.
-      const bool covered = autograd && (registered(row, runtime_key(DispatchKey::Dense, std::max(1, key_parts(key).backend))) ||
-                                        registered(row, DispatchKey::CompositeExplicitAutograd));
+      const bool covered =
+          autograd && (registered(row, runtime_key(DispatchKey::Dense, std::max(1, key_parts(key).backend))) ||
+                       registered(row, DispatchKey::CompositeExplicitAutograd));
       if (!covered) return of(*r);
     }
     if (row.info->is(OpInfo::kImplicit) && row.fn[kColCpu]) return {nullptr, row.fn[kColCpu], false};
@@ -177,7 +187,8 @@ Found find_kernel_for(const OpRow& row, DispatchKey key) {
     static const Ref<BoxedKernel> marker = make_graph_marker();
     if (row.info->is(OpInfo::kDerivative) && !row.info->is(OpInfo::kImplicit)) return {marker.get(), nullptr, false};
   }
-  if (key == DispatchKey::ADInplaceOrView && row.fn[kColADInplaceOrView]) return {nullptr, row.fn[kColADInplaceOrView], false};
+  if (key == DispatchKey::ADInplaceOrView && row.fn[kColADInplaceOrView])
+    return {nullptr, row.fn[kColADInplaceOrView], false};
   const DispatchKey f = key_parts(key).functionality;
   Registry& reg = registry();
   const auto i = static_cast<size_t>(f);
@@ -216,10 +227,17 @@ static OpRow& add_op(std::string name, std::string overload, std::string schema,
   op->overload = std::move(overload);
   op->schema = std::move(schema);
   uint8_t flags = parsed->is_mutable() ? OpInfo::kMutates : 0;
-  if (parsed->returns().size() == 1 && parsed->returns()[0].type->kind() == TypeKind::kList) flags |= OpInfo::kListReturn;
-  op->info = OpInfo{.name = op->name.c_str(), .overload = op->overload.c_str(), .schema = op->schema.c_str(), .reason = reason,
-                    .tags = tags, .keys = nullptr, .num_args = static_cast<uint8_t>(parsed->arguments().size()),
-                    .num_returns = static_cast<uint8_t>(parsed->returns().size()), .way = reason ? Way::Refuse : Way::Defined,
+  if (parsed->returns().size() == 1 && parsed->returns()[0].type->kind() == TypeKind::kList)
+    flags |= OpInfo::kListReturn;
+  op->info = OpInfo{.name = op->name.c_str(),
+                    .overload = op->overload.c_str(),
+                    .schema = op->schema.c_str(),
+                    .reason = reason,
+                    .tags = tags,
+                    .keys = nullptr,
+                    .num_args = static_cast<uint8_t>(parsed->arguments().size()),
+                    .num_returns = static_cast<uint8_t>(parsed->returns().size()),
+                    .way = reason ? Way::Refuse : Way::Defined,
                     .flags = flags};
   OpRow& row = op->row;
   row.info = &op->info;
@@ -280,8 +298,9 @@ void register_fallback(DispatchKey functionality, Ref<BoxedKernel> kernel, bool 
 
 bool has_fallback(DispatchKey key) {
   const DispatchKey f = key_parts(key).functionality;
-  return !is_backend_key(key) && (registry().fallbacks[static_cast<size_t>(f)] || (KeySet(f).raw() & ThreadState::kAutocastKeys) ||
-                                  is_autograd_key(key) || f == DispatchKey::ADInplaceOrView || f == DispatchKey::BackendSelect);
+  return !is_backend_key(key) &&
+         (registry().fallbacks[static_cast<size_t>(f)] || (KeySet(f).raw() & ThreadState::kAutocastKeys) ||
+          is_autograd_key(key) || f == DispatchKey::ADInplaceOrView || f == DispatchKey::BackendSelect);
 }
 
 bool has_kernel_for_key(const OpRow& op, DispatchKey key) {
@@ -303,7 +322,8 @@ bool key_in_alias(DispatchKey key, DispatchKey alias) {
     case DispatchKey::CompositeExplicitAutograd: return is_backend_key(key);
     case DispatchKey::CompositeExplicitAutogradNonFunctional:
       return is_backend_key(key) && key_parts(key).functionality == DispatchKey::Dense;
-    case DispatchKey::CompositeImplicitAutogradNestedTensor: return key_parts(key).functionality == DispatchKey::NestedTensor;
+    case DispatchKey::CompositeImplicitAutogradNestedTensor:
+      return key_parts(key).functionality == DispatchKey::NestedTensor;
     case DispatchKey::FuncTorchBatchedDecomposition: return key == DispatchKey::FuncTorchBatched;
     default: return key == alias;
   }

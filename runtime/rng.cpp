@@ -119,8 +119,8 @@ std::array<uint8_t, kGeneratorStateSize> GeneratorImpl::get_state() const {
 }
 
 void GeneratorImpl::set_state(std::span<const uint8_t> state) {
-  TN_CHECK(state.size() == kGeneratorStateSize, "Expected a CPUGeneratorImplState of size ",
-           kGeneratorStateSize, " but found the input RNG state size to be ", state.size());
+  TN_CHECK(state.size() == kGeneratorStateSize, "Expected a CPUGeneratorImplState of size ", kGeneratorStateSize,
+           " but found the input RNG state size to be ", state.size());
   SavedState s;
   std::memcpy(&s, state.data(), sizeof s);
   const auto next = static_cast<uint32_t>(s.next);
@@ -131,8 +131,7 @@ void GeneratorImpl::set_state(std::span<const uint8_t> state) {
   seed_ = s.seed;
   left_ = s.left;
   next_ = next;
-  std::transform(s.words, s.words + kWords, words_.begin(),
-                 [](uint64_t w) { return static_cast<uint32_t>(w); });
+  std::transform(s.words, s.words + kWords, words_.begin(), [](uint64_t w) { return static_cast<uint32_t>(w); });
   double_normal_ = s.has_double_normal ? std::optional(s.double_normal) : std::nullopt;
   float_normal_ = s.has_float_normal ? std::optional(s.float_normal) : std::nullopt;
 }

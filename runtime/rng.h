@@ -88,8 +88,6 @@ class GeneratorImpl final : public RefCounted {
 // The process's generator, seeded from the hardware at its first use.
 GeneratorImpl& default_cpu_generator();
 // What an operator draws from when called with `chosen`; null stands for the default.
-inline GeneratorImpl& generator_or_default(GeneratorImpl* chosen) {
-  return chosen ? *chosen : default_cpu_generator();
-}
+inline GeneratorImpl& generator_or_default(GeneratorImpl* chosen) { return chosen ? *chosen : default_cpu_generator(); }
 
 }  // namespace tn

@@ -104,7 +104,8 @@ void append_value(std::string& out, const std::vector<T>& values) {
 
 // "int[2] x=1" stands for [1, 1]; upstream prints it so for lists of int proper only, not of SymInt.
 bool prints_as_scalar(const Argument& argument) {
-  if (argument.real_type->kind() != TypeKind::kList || argument.real_type->element()->kind() != TypeKind::kInt) return false;
+  if (argument.real_type->kind() != TypeKind::kList || argument.real_type->element()->kind() != TypeKind::kInt)
+    return false;
   const auto* values = std::get_if<std::vector<int64_t>>(&*argument.default_value);
   return values && values->size() > 1 &&
          std::all_of(values->begin(), values->end(), [&](int64_t value) { return value == values->front(); });
@@ -258,7 +259,8 @@ bool FunctionSchema::is_mutable() const {
 }
 
 bool FunctionSchema::is_view_op() const {
-  return std::any_of(arguments_.begin(), arguments_.end(), [](const Argument& a) { return a.alias && !a.alias->is_write; });
+  return std::any_of(arguments_.begin(), arguments_.end(),
+                     [](const Argument& a) { return a.alias && !a.alias->is_write; });
 }
 
 bool FunctionSchema::has_alias_annotations() const {
@@ -364,7 +366,7 @@ bool FunctionSchema::is_forward_compatible_with(const FunctionSchema& old, std::
   }
   for (size_t i = old_outs; i < outs; ++i) {
     const Argument& added = arguments_[i];
-    std::string_view fault = !added.default_value             ? " did not provide a default value."
+    std::string_view fault = !added.default_value                 ? " did not provide a default value."
                              : is_container(*added.default_value) ? " has a container type as its default value."
                                                                   : "";
     if (fault.empty()) continue;

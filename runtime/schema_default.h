@@ -12,7 +12,9 @@ inline Arg default_arg(const DefaultValue& value) {
     Arg operator()(std::monostate) const { return Arg(); }
     Arg operator()(const std::string& text) const { return Arg::of(std::string_view(text)); }
     Arg operator()(const std::vector<int64_t>& list) const { return Arg::list(Tag::IntList, list.data(), list.size()); }
-    Arg operator()(const std::vector<double>& list) const { return Arg::list(Tag::DoubleList, list.data(), list.size()); }
+    Arg operator()(const std::vector<double>& list) const {
+      return Arg::list(Tag::DoubleList, list.data(), list.size());
+    }
     Arg operator()(const std::vector<Bit>& list) const { return Arg::list(Tag::BoolList, list.data(), list.size()); }
     // No schema that can be called has such a default.
     Arg operator()(const std::vector<std::complex<double>>&) const { return Arg(); }

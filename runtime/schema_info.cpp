@@ -26,10 +26,8 @@ Types alias_types(TypePtr type) {
     case TypeKind::kDict:
     case TypeKind::kClass:
     case TypeKind::kTensor:
-    case TypeKind::kAny:
-      return {type};
-    case TypeKind::kOptional:
-      return alias_types(type->element());
+    case TypeKind::kAny: return {type};
+    case TypeKind::kOptional: return alias_types(type->element());
     case TypeKind::kUnion:
     case TypeKind::kTuple: {
       Types found;
@@ -39,8 +37,7 @@ Types alias_types(TypePtr type) {
       }
       return found.empty() || type->kind() == TypeKind::kUnion ? found : Types{tuple_type(found)};
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -78,9 +75,9 @@ bool intersect(const Types& a, const Types& b, bool same_argument) {
 bool wildcard_after(const Argument& argument) { return argument.alias && argument.alias->after.wildcard(); }
 
 // Normalisations write their statistics in training only, which their schemas don't say.
-constexpr std::string_view kTrainingOps[] = {"aten::batch_norm",        "aten::instance_norm",
-                                             "aten::_batch_norm_impl_index", "aten::cudnn_batch_norm",
-                                             "aten::miopen_batch_norm", "aten::native_batch_norm"};
+constexpr std::string_view kTrainingOps[] = {
+    "aten::batch_norm",       "aten::instance_norm",     "aten::_batch_norm_impl_index",
+    "aten::cudnn_batch_norm", "aten::miopen_batch_norm", "aten::native_batch_norm"};
 
 bool written_in_training(const FunctionSchema& schema, const Argument& argument) {
   if (argument.name != "running_mean" && argument.name != "running_var") return false;
@@ -106,7 +103,8 @@ bool may_contain_alias(const FunctionSchema& schema, SchemaSlot a, SchemaSlot b)
   Types left_inner = contained_types(left_types), right_inner = contained_types(right_types);
   bool same = &left == &right;
   return (wildcard_after(left) && intersect(left_types, right_inner, same)) ||
-         (wildcard_after(right) && intersect(right_types, left_inner, same)) || intersect(left_inner, right_inner, same);
+         (wildcard_after(right) && intersect(right_types, left_inner, same)) ||
+         intersect(left_inner, right_inner, same);
 }
 
 SchemaInfo::SchemaInfo(SchemaRef schema) : schema_(std::move(schema)) { set_values({}, {}, std::nullopt); }
@@ -121,14 +119,16 @@ void SchemaInfo::init_side(SchemaSlot::Side side) {
     if (!contained_types(alias_types(arguments[i].type)).empty()) out.containers.insert(i);
     // A set that several arguments of one side share is treated as the wildcard on both sides, to be safe.
     for (size_t j = 0; j < i; ++j) {
-      if (!arguments[i].alias || !arguments[j].alias || wildcard_after(arguments[i]) || wildcard_after(arguments[j])) continue;
+      if (!arguments[i].alias || !arguments[j].alias || wildcard_after(arguments[i]) || wildcard_after(arguments[j]))
+        continue;
       if (!arguments[i].alias->after.intersects(arguments[j].alias->after)) continue;
       out.wildcards.insert({i, j});
     }
   }
 }
 
-void SchemaInfo::set_values(std::span<const Pair> aliases, std::span<const Pair> contains, std::optional<bool> training) {
+void SchemaInfo::set_values(std::span<const Pair> aliases, std::span<const Pair> contains,
+                            std::optional<bool> training) {
   init_side(SchemaSlot::kInput);
   init_side(SchemaSlot::kOutput);
   training_ = training;
@@ -144,7 +144,8 @@ void SchemaInfo::set_values(std::span<const Pair> aliases, std::span<const Pair>
     for (size_t i : shared) {
       if (wildcard_after(here[i])) continue;
       for (size_t j = 0; j < there.size(); ++j) {
-        if (there[j].alias && there[j].alias->after.intersects(here[i].alias->after)) sides_[1 - side].wildcards.insert(j);
+        if (there[j].alias && there[j].alias->after.intersects(here[i].alias->after))
+          sides_[1 - side].wildcards.insert(j);
       }
     }
   }

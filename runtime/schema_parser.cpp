@@ -10,7 +10,20 @@
 namespace tn {
 namespace {
 
-enum class TokenKind : uint8_t { kEof, kIdent, kKeyword, kTrue, kFalse, kNone, kNoneType, kNumber, kString, kArrow, kDots, kChar };
+enum class TokenKind : uint8_t {
+  kEof,
+  kIdent,
+  kKeyword,
+  kTrue,
+  kFalse,
+  kNone,
+  kNoneType,
+  kNumber,
+  kString,
+  kArrow,
+  kDots,
+  kChar
+};
 
 struct Token {
   TokenKind kind = TokenKind::kEof;
@@ -23,9 +36,9 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // Words of TorchScript's grammar, which no argument can be called.
-constexpr std::string_view kKeywords[] = {"Ellipsis", "and",   "as",   "assert", "break", "class", "continue", "def",
-                                          "del",      "elif",  "else", "for",    "global", "if",   "import",   "in",
-                                          "is",       "not",   "or",   "pass",   "raise", "return", "while",   "with"};
+constexpr std::string_view kKeywords[] = {"Ellipsis", "and",  "as",   "assert", "break",  "class",  "continue", "def",
+                                          "del",      "elif", "else", "for",    "global", "if",     "import",   "in",
+                                          "is",       "not",  "or",   "pass",   "raise",  "return", "while",    "with"};
 
 TokenKind word_kind(std::string_view word) {
   // No word of the grammar is longer, or starts with another letter; most words of schemas fail here.
@@ -155,7 +168,8 @@ class Lexer {
   // One or three quotes; a backslash takes the next character along.
   Token scan_string(size_t pos) const {
     std::string_view quote = text_.substr(pos, 1);
-    if (text_.size() - pos >= 3 && text_[pos + 1] == quote[0] && text_[pos + 2] == quote[0]) quote = text_.substr(pos, 3);
+    if (text_.size() - pos >= 3 && text_[pos + 1] == quote[0] && text_[pos + 2] == quote[0])
+      quote = text_.substr(pos, 3);
     size_t end = pos + quote.size();
     while (end < text_.size() && text_.substr(end, quote.size()) != quote) {
       if (text_[end] == '\n' && quote.size() == 1) break;
@@ -209,14 +223,22 @@ struct NamedValue {
   int64_t value;
 };
 constexpr NamedValue kNamedDefaults[] = {
-    {"Mean", 1},    {"contiguous_format", 0}, {"strided", 0}, {"long", 4},    {"int64", 4},   {"float", 6},
-    {"float32", 6}, {"uint8", 0},             {"int8", 1},    {"short", 2},   {"int16", 2},   {"int", 3},
-    {"int32", 3},   {"half", 5},              {"float16", 5}, {"double", 7},  {"float64", 7}, {"cfloat", 9},
-    {"cdouble", 10}, {"bool", 11},            {"bfloat16", 15},
+    {"Mean", 1},      {"contiguous_format", 0},
+    {"strided", 0},   {"long", 4},
+    {"int64", 4},     {"float", 6},
+    {"float32", 6},   {"uint8", 0},
+    {"int8", 1},      {"short", 2},
+    {"int16", 2},     {"int", 3},
+    {"int32", 3},     {"half", 5},
+    {"float16", 5},   {"double", 7},
+    {"float64", 7},   {"cfloat", 9},
+    {"cdouble", 10},  {"bool", 11},
+    {"bfloat16", 15},
 };
 
 constexpr std::string_view kUnknownType =
-    "unknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a full list, "
+    "unknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a full "
+    "list, "
     "please see https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func ";
 
 // A type as written, with its annotation.
@@ -500,7 +522,8 @@ class Parser {
     std::string_view digits = lexer_.text(lexer_.expect(TokenKind::kNumber, "number"));
     if (digits.back() == 'j') return std::complex<double>(0, real(digits.substr(0, digits.size() - 1), negative));
     if (kind == TypeKind::kComplex) return std::complex<double>(real(digits, negative), 0);
-    if (kind == TypeKind::kFloat || digits.find_first_of(".eE") != std::string_view::npos) return real(digits, negative);
+    if (kind == TypeKind::kFloat || digits.find_first_of(".eE") != std::string_view::npos)
+      return real(digits, negative);
     return integer(digits, negative);
   }
 
@@ -534,7 +557,9 @@ class Parser {
       }
       char c = body[++i];
       switch (c) {
-        case '\\': case '\'': case '"': out += c; break;
+        case '\\':
+        case '\'':
+        case '"': out += c; break;
         case 'a': out += '\a'; break;
         case 'b': out += '\b'; break;
         case 'f': out += '\f'; break;
@@ -544,7 +569,8 @@ class Parser {
         case 'v': out += '\v'; break;
         case '\n': break;
         case 'x': lexer_.error("unsupported hex specifier", token);
-        case 'u': case 'U': lexer_.error("unsupported unicode specifier", token);
+        case 'u':
+        case 'U': lexer_.error("unsupported unicode specifier", token);
         default: {
           int value = 0, count = 0;
           for (; count < 3 && i + count < body.size() && body[i + count] >= '0' && body[i + count] < '8'; ++count) {
@@ -565,7 +591,8 @@ class Parser {
     out.reserve(values.size());
     for (const DefaultValue& value : values) {
       const T* same = std::get_if<T>(&value);
-      if (!same) fail(ErrorKind::Runtime, "schema: expected list elements of one type, got another (default of a list)");
+      if (!same)
+        fail(ErrorKind::Runtime, "schema: expected list elements of one type, got another (default of a list)");
       out.push_back(static_cast<Stored>(*same));
     }
     return out;
@@ -586,17 +613,14 @@ class Parser {
     switch (type->kind()) {
       case TypeKind::kTensor:
       case TypeKind::kGenerator:
-      case TypeKind::kQuantizer:
-        lexer_.expect(TokenKind::kNone, "None");
-        return std::monostate();
+      case TypeKind::kQuantizer: lexer_.expect(TokenKind::kNone, "None"); return std::monostate();
       case TypeKind::kString:
       case TypeKind::kOptional:
       case TypeKind::kNumber:
       case TypeKind::kInt:
       case TypeKind::kBool:
       case TypeKind::kFloat:
-      case TypeKind::kComplex:
-        return constant(type->kind());
+      case TypeKind::kComplex: return constant(type->kind());
       case TypeKind::kDeviceObj:
         if (!lexer_.at(TokenKind::kString)) lexer_.unexpected("string_literal");
         return Device::parse(string_literal());
@@ -611,8 +635,7 @@ class Parser {
         }
         return to_list(element, where, values);
       }
-      default:
-        lexer_.error("unexpected type, file a bug report", where);
+      default: lexer_.error("unexpected type, file a bug report", where);
     }
   }
 

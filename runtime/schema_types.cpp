@@ -13,22 +13,31 @@ namespace tn {
 namespace {
 
 constexpr std::string_view kKindNames[kTypeKindCount] = {
-    "AnyType",       "EnumType",      "AnyEnumType",   "TensorType",       "StorageType",      "TupleType",
-    "ListType",      "DictType",      "NumberType",    "FloatType",        "ComplexType",      "FutureType",
-    "AwaitType",     "RRefType",      "IntType",       "NoneType",         "StringType",       "GeneratorType",
-    "QuantizerType", "BoolType",      "OptionalType",  "VarType",          "DeviceObjType",    "StreamObjType",
-    "FunctionType",  "ClassType",     "PyObjectType",  "CapsuleType",      "InterfaceType",    "QSchemeType",
-    "ScalarTypeType", "LayoutType",   "MemoryFormatType", "AnyListType",   "AnyTupleType",     "AnyClassType",
-    "SymIntType",    "SymFloatType",  "SymBoolType",   "UnionType",
+    "AnyType",        "EnumType",     "AnyEnumType",      "TensorType",  "StorageType",   "TupleType",
+    "ListType",       "DictType",     "NumberType",       "FloatType",   "ComplexType",   "FutureType",
+    "AwaitType",      "RRefType",     "IntType",          "NoneType",    "StringType",    "GeneratorType",
+    "QuantizerType",  "BoolType",     "OptionalType",     "VarType",     "DeviceObjType", "StreamObjType",
+    "FunctionType",   "ClassType",    "PyObjectType",     "CapsuleType", "InterfaceType", "QSchemeType",
+    "ScalarTypeType", "LayoutType",   "MemoryFormatType", "AnyListType", "AnyTupleType",  "AnyClassType",
+    "SymIntType",     "SymFloatType", "SymBoolType",      "UnionType",
 };
 
 // The text in a schema of each simple kind; empty for the kinds that take parameters.
 constexpr std::string_view kSimpleText[kTypeKindCount] = {
-    "Any",       "",           "AnyEnumType", "Tensor",  "Storage",    "",       "",             "",
-    "Scalar",    "float",      "complex",     "",        "",           "",       "int",          "NoneType",
-    "str",       "Generator",  "Quantizer",   "bool",    "",           "",       "Device",       "Stream",
-    "",          "",           "PyObject",    "Capsule", "",           "QScheme", "ScalarType",  "Layout",
-    "MemoryFormat", "list",    "tuple",       "AnyClassType", "SymInt", "SymFloat", "SymBool",   "",
+    "Any",        "",         "AnyEnumType",
+    "Tensor",     "Storage",  "",
+    "",           "",         "Scalar",
+    "float",      "complex",  "",
+    "",           "",         "int",
+    "NoneType",   "str",      "Generator",
+    "Quantizer",  "bool",     "",
+    "",           "Device",   "Stream",
+    "",           "",         "PyObject",
+    "Capsule",    "",         "QScheme",
+    "ScalarType", "Layout",   "MemoryFormat",
+    "list",       "tuple",    "AnyClassType",
+    "SymInt",     "SymFloat", "SymBool",
+    "",
 };
 
 template <size_t... I>
@@ -215,9 +224,8 @@ TypePtr union_type(std::span<const TypePtr> members) {
     std::erase_if(kept, [&](TypePtr other) { return other->is_subtype_of(type); });
     kept.push_back(type);
   }
-  std::sort(kept.begin(), kept.end(), [](TypePtr a, TypePtr b) {
-    return a->kind() != b->kind() ? a->kind() < b->kind() : a->str() < b->str();
-  });
+  std::sort(kept.begin(), kept.end(),
+            [](TypePtr a, TypePtr b) { return a->kind() != b->kind() ? a->kind() < b->kind() : a->str() < b->str(); });
   TN_CHECK(kept.size() != 1, "Union: expected members that remain distinct, got one type (", kept[0]->annotation(),
            ") after dropping subtypes of others");
   if (kept.size() == 2 && contains_none(kept)) {
@@ -232,14 +240,10 @@ TypePtr value_type(TypePtr real) {
     case TypeKind::kScalarType:
     case TypeKind::kLayout:
     case TypeKind::kMemoryFormat:
-    case TypeKind::kSymInt:
-      return &simple(TypeKind::kInt);
-    case TypeKind::kList:
-      return list_type(value_type(real->element()));
-    case TypeKind::kOptional:
-      return optional_type(value_type(real->element()));
-    default:
-      return real;
+    case TypeKind::kSymInt: return &simple(TypeKind::kInt);
+    case TypeKind::kList: return list_type(value_type(real->element()));
+    case TypeKind::kOptional: return optional_type(value_type(real->element()));
+    default: return real;
   }
 }
 
@@ -327,19 +331,18 @@ bool Type::is_subtype_of(TypePtr other) const {
   if (this == other || other->kind_ == TypeKind::kAny) return true;
   // A Union is below another type when each of its members is; Optional counts as a Union with None.
   if (kind_ == TypeKind::kUnion) {
-    return std::all_of(contained_.begin(), contained_.end(), [&](TypePtr member) { return member->is_subtype_of(other); });
+    return std::all_of(contained_.begin(), contained_.end(),
+                       [&](TypePtr member) { return member->is_subtype_of(other); });
   }
   if (kind_ == TypeKind::kOptional) {
     return simple(TypeKind::kNone).is_subtype_of(other) && element()->is_subtype_of(other);
   }
   switch (other->kind_) {
-    case TypeKind::kOptional:
-      return kind_ == TypeKind::kNone || is_subtype_of(other->element());
+    case TypeKind::kOptional: return kind_ == TypeKind::kNone || is_subtype_of(other->element());
     case TypeKind::kUnion:
       return is_subtype_of_any(this, other->contained_) ||
              (kind_ == TypeKind::kNumber && holds_number(other->contained_));
-    case TypeKind::kNumber:
-      return kind_ == TypeKind::kInt || kind_ == TypeKind::kFloat || kind_ == TypeKind::kComplex;
+    case TypeKind::kNumber: return kind_ == TypeKind::kInt || kind_ == TypeKind::kFloat || kind_ == TypeKind::kComplex;
     case TypeKind::kAnyList: return kind_ == TypeKind::kList;
     case TypeKind::kAnyTuple: return kind_ == TypeKind::kTuple;
     case TypeKind::kAnyClass: return kind_ == TypeKind::kClass;
@@ -351,8 +354,7 @@ bool Type::is_subtype_of(TypePtr other) const {
       return kind_ == other->kind_ && contained_.size() == other->contained_.size() &&
              std::equal(contained_.begin(), contained_.end(), other->contained_.begin(),
                         [](TypePtr a, TypePtr b) { return a->is_subtype_of(b); });
-    default:
-      return false;
+    default: return false;
   }
 }
 

@@ -16,7 +16,10 @@ class DimVector {
   explicit DimVector(size_t n, int64_t value = 0) { resize(n, value); }
   DimVector(IntView v) { assign(v); }  // NOLINT
   DimVector(const DimVector& o) { assign(o); }
-  DimVector& operator=(const DimVector& o) { if (this != &o) assign(o); return *this; }
+  DimVector& operator=(const DimVector& o) {
+    if (this != &o) assign(o);
+    return *this;
+  }
   ~DimVector() { delete[] heap_; }
   void assign(IntView v);
   void resize(size_t n, int64_t value = 0);
@@ -43,7 +46,8 @@ class DimVector {
   size_t capacity_ = 8;
 };
 
-// Broadcast shape; RuntimeError "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 0".
+// Broadcast shape; RuntimeError "The size of tensor a (3) must match the size of tensor b (4) at non-singleton
+// dimension 0".
 DimVector infer_size(IntView a, IntView b);
 // Fills in a -1; RuntimeError "shape '[2, 3]' is invalid for input of size 5".
 DimVector infer_view_size(IntView shape, int64_t numel);

@@ -25,8 +25,8 @@ enum class Promotion : uint8_t {
   None,      // operands as they are; the out dtype is the first input's
 };
 
-// One run of elements with constant strides (bytes). data[0] is the result, data[1...] the inputs. An input stride of 0 is
-// one value for the whole run. Inputs have type `dtype`, the result `out_dtype`; both are among the claim's dtypes.
+// One run of elements with constant strides (bytes). data[0] is the result, data[1...] the inputs. An input stride of 0
+// is one value for the whole run. Inputs have type `dtype`, the result `out_dtype`; both are among the claim's dtypes.
 struct Row {
   char* const* data;
   const int64_t* strides;
@@ -36,21 +36,25 @@ struct Row {
   const Arg* params;  // the operator's non-tensor arguments in schema order
 
   template <class T>
-  const T* in(int i) const { return reinterpret_cast<const T*>(data[1 + i]); }
+  const T* in(int i) const {
+    return reinterpret_cast<const T*>(data[1 + i]);
+  }
   template <class T>
-  T* out() const { return reinterpret_cast<T*>(data[0]); }
+  T* out() const {
+    return reinterpret_cast<T*>(data[0]);
+  }
 };
 
 struct PointwiseSlot {
   void (*row)(const Row& row);
   Promotion promotion = Promotion::Same;
-  int8_t cost = 1;                                             // in units of an addition: how soon threads pay
+  int8_t cost = 1;  // in units of an addition: how soon threads pay
   void (*check)(std::span<const Tensor* const> inputs, const Arg* params) = nullptr;  // upstream's own argument errors
 };
 
 // Where a structured kernel's results go. `set` allocates (functional), checks (in-place) or resizes (out=).
-// A result handed to the CPU function is dense in the asked strides: an out= of other strides gets a temporary, copied back
-// by `finish`.
+// A result handed to the CPU function is dense in the asked strides: an out= of other strides gets a temporary, copied
+// back by `finish`.
 class Outputs {
  public:
   enum class Form : uint8_t { Functional, Inplace, Out };
@@ -85,7 +89,8 @@ struct PointwiseCall {
 };
 Tensor pointwise(const PointwiseCall& call, std::span<const Tensor* const> inputs, std::span<const Arg> params);
 void pointwise_inplace(const PointwiseCall& call, std::span<const Tensor* const> inputs, std::span<const Arg> params);
-void pointwise_out(const PointwiseCall& call, std::span<const Tensor* const> inputs, std::span<const Arg> params, const Tensor& out);
+void pointwise_out(const PointwiseCall& call, std::span<const Tensor* const> inputs, std::span<const Arg> params,
+                   const Tensor& out);
 
 // Copies a functional result into an in-place or out= target, as derived forms do: shape and dtype rules as upstream's.
 void write_inplace(const OpInfo& op, const Tensor& result, const Tensor& self);

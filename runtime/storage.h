@@ -47,13 +47,13 @@ class StorageImpl : public RefCounted {
 
   void* data_ = nullptr;
   size_t nbytes_ = 0;
-  size_t capacity_ = 0;           // bytes that are ours; 0 for borrowed memory
+  size_t capacity_ = 0;  // bytes that are ours; 0 for borrowed memory
   ReleaseFn release_ = nullptr;
   void* context_ = nullptr;
   Device device_;
   bool resizable_ = true;
-  bool inline_data_ = false;   // memory follows this object in the same block
-  memory::Small block_kind_;   // what this object's own block is
+  bool inline_data_ = false;  // memory follows this object in the same block
+  memory::Small block_kind_;  // what this object's own block is
 
   void move_out();
   void release_data() noexcept;

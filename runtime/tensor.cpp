@@ -90,7 +90,8 @@ int64_t checked_product(IntView sizes) {
   int64_t n = 1;
   bool bad = false;
   for (const int64_t s : sizes) {
-    if (__builtin_expect(s < 0, 0)) fail(ErrorKind::Runtime, "Trying to create tensor with negative dimension ", s, ": ", sizes);
+    if (__builtin_expect(s < 0, 0))
+      fail(ErrorKind::Runtime, "Trying to create tensor with negative dimension ", s, ": ", sizes);
     bad |= __builtin_mul_overflow(n, s, &n);
   }
   // A zero anywhere makes the product zero, whatever the others overflowed to on the way.
@@ -175,15 +176,16 @@ void TensorImpl::share_version(TensorImpl& other) {
   shared_version_ = other.shared_version_;
 }
 
-// ---- Tensor ----------------------------------------------------------------------------------------------------------
+// ---- Tensor
+// ----------------------------------------------------------------------------------------------------------
 
 int64_t wrap_dim(int64_t d, int64_t ndim, bool wrap_scalar) {
   if (__builtin_expect(ndim == 0, 0)) {
     TN_CHECK_AS(Index, wrap_scalar, "Dimension specified as ", d, " but tensor has no dimensions");
     ndim = 1;
   }
-  TN_CHECK_AS(Index, d >= -ndim && d < ndim, "Dimension out of range (expected to be in range of [", -ndim, ", ", ndim - 1,
-              "], but got ", d, ")");
+  TN_CHECK_AS(Index, d >= -ndim && d < ndim, "Dimension out of range (expected to be in range of [", -ndim, ", ",
+              ndim - 1, "], but got ", d, ")");
   return d < 0 ? d + ndim : d;
 }
 
@@ -280,7 +282,8 @@ Tensor empty(IntView sizes, ScalarType dtype, Device device, MemoryFormat format
   Tensor t = new_header(dtype, device);
   t->set_sizes_contiguous(sizes, format);
   int64_t bytes = 0;
-  if (__builtin_expect(__builtin_mul_overflow(t.numel(), static_cast<int64_t>(item_size(dtype)), &bytes), 0)) overflow(sizes);
+  if (__builtin_expect(__builtin_mul_overflow(t.numel(), static_cast<int64_t>(item_size(dtype)), &bytes), 0))
+    overflow(sizes);
   t->set_storage(Storage::allocate(static_cast<size_t>(bytes), device));
   return t;
 }
@@ -294,7 +297,8 @@ Tensor empty_strided(IntView sizes, IntView strides, ScalarType dtype, Device de
 }
 
 Tensor alias_with_geometry(const Tensor& self, IntView sizes, IntView strides, int64_t offset) {
-  constexpr uint64_t kDropped = KeySet::kOurs | (KeySet(DispatchKey::Python).raw() | KeySet(DispatchKey::PythonTLSSnapshot).raw());
+  constexpr uint64_t kDropped =
+      KeySet::kOurs | (KeySet(DispatchKey::Python).raw() | KeySet(DispatchKey::PythonTLSSnapshot).raw());
   Tensor t = Tensor::adopt(TensorImpl::create());
   t->set_dtype(self.dtype());
   t->set_device(self.device());
@@ -347,8 +351,10 @@ bool resize_output(const Tensor& out, IntView sizes, MemoryFormat format) {
   if (out.numel() != 0)
     warn(str("An output with one or more elements was resized since it had shape ", out.sizes(),
              ", which does not match the required output shape ", sizes,
-             ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero "
-             "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."));
+             ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they "
+             "have zero "
+             "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+             "t.resize_(0)."));
   resize_impl(*out.impl(), sizes, format);
   return true;
 }

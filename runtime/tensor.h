@@ -137,10 +137,8 @@ class TensorImpl : public RefCounted {
     return shared_version_ ? shared_version_->value.load(std::memory_order_relaxed) : version_;
   }
   void bump_version() {
-    if (shared_version_)
-      shared_version_->value.fetch_add(1, std::memory_order_relaxed);
-    else
-      ++version_;
+    if (shared_version_) shared_version_->value.fetch_add(1, std::memory_order_relaxed);
+    else ++version_;
   }
   void set_version(uint32_t v) {
     if (shared_version_) shared_version_->value.store(v, std::memory_order_relaxed);
@@ -187,11 +185,31 @@ class TensorOptions {
   TensorOptions() = default;
   TensorOptions(ScalarType t) : dtype_(t) {}  // NOLINT
   TensorOptions(Device d) : device_(d) {}     // NOLINT
-  TensorOptions dtype(std::optional<ScalarType> t) const { auto o = *this; o.dtype_ = t; return o; }
-  TensorOptions device(std::optional<Device> d) const { auto o = *this; o.device_ = d; return o; }
-  TensorOptions layout(std::optional<Layout> l) const { auto o = *this; o.layout_ = l; return o; }
-  TensorOptions pinned_memory(std::optional<bool> p) const { auto o = *this; o.pinned_ = p; return o; }
-  TensorOptions requires_grad(std::optional<bool> r) const { auto o = *this; o.requires_grad_ = r; return o; }
+  TensorOptions dtype(std::optional<ScalarType> t) const {
+    auto o = *this;
+    o.dtype_ = t;
+    return o;
+  }
+  TensorOptions device(std::optional<Device> d) const {
+    auto o = *this;
+    o.device_ = d;
+    return o;
+  }
+  TensorOptions layout(std::optional<Layout> l) const {
+    auto o = *this;
+    o.layout_ = l;
+    return o;
+  }
+  TensorOptions pinned_memory(std::optional<bool> p) const {
+    auto o = *this;
+    o.pinned_ = p;
+    return o;
+  }
+  TensorOptions requires_grad(std::optional<bool> r) const {
+    auto o = *this;
+    o.requires_grad_ = r;
+    return o;
+  }
   std::optional<ScalarType> dtype_opt() const { return dtype_; }
   std::optional<Device> device_opt() const { return device_; }
   std::optional<Layout> layout_opt() const { return layout_; }
@@ -226,7 +244,7 @@ class Tensor {
   int64_t numel() const { return impl_->numel(); }
   IntView sizes() const { return impl_->sizes(); }
   IntView strides() const { return impl_->strides(); }
-  int64_t size(int64_t d) const;    // negative d counts from the end; IndexError out of range
+  int64_t size(int64_t d) const;  // negative d counts from the end; IndexError out of range
   int64_t stride(int64_t d) const;
   int64_t storage_offset() const { return impl_->storage_offset(); }
   ScalarType scalar_type() const { return impl_->dtype(); }
@@ -260,8 +278,8 @@ using TensorList = ArrayRef<Tensor>;
 class OptionalTensor {
  public:
   OptionalTensor() = default;
-  OptionalTensor(std::nullopt_t) {}                                               // NOLINT
-  OptionalTensor(const Tensor& t) : impl_(t.impl()) {}                            // NOLINT
+  OptionalTensor(std::nullopt_t) {}                                                   // NOLINT
+  OptionalTensor(const Tensor& t) : impl_(t.impl()) {}                                // NOLINT
   OptionalTensor(const std::optional<Tensor>& t) : impl_(t ? t->impl() : nullptr) {}  // NOLINT
   explicit OptionalTensor(TensorImpl* borrowed) : impl_(borrowed) {}
   bool has_value() const { return impl_ != nullptr; }

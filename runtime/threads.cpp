@@ -60,8 +60,9 @@ int current_core() {
 #endif
 }
 
-// Moves the calling thread to any other core that it may use. A kernel that knows of no shared cache (virtual machines) wakes
-// a thread on the core that wakes it, and for milliseconds the two then take turns there while another core may be idle.
+// Moves the calling thread to any other core that it may use. A kernel that knows of no shared cache (virtual machines)
+// wakes a thread on the core that wakes it, and for milliseconds the two then take turns there while another core may
+// be idle.
 void leave_core([[maybe_unused]] int core) {
 #if defined(__linux__)
   cpu_set_t allowed;
@@ -76,8 +77,9 @@ void leave_core([[maybe_unused]] int core) {
 constinit std::atomic<int> g_num_threads{0};  // 0: not asked yet
 constinit std::atomic<int> g_num_interop{0};
 
-// One job at a time. A worker counts itself active before it looks whether the job is open, and the owner closes the job
-// before it looks at the count (all sequentially consistent), so either the worker sees a closed job or the owner waits.
+// One job at a time. A worker counts itself active before it looks whether the job is open, and the owner closes the
+// job before it looks at the count (all sequentially consistent), so either the worker sees a closed job or the owner
+// waits.
 class Pool {
  public:
   // False if another thread has the pool: the caller then runs the job itself.
@@ -95,7 +97,9 @@ class Pool {
     open_.store(true);
     epoch_.fetch_add(1);
     if (sleepers_.load() > 0) {
-      { std::lock_guard<std::mutex> guard(sleep_); }
+      {
+        std::lock_guard<std::mutex> guard(sleep_);
+      }
       if (helpers == 1) {
         wake_.notify_one();
       } else {
@@ -129,11 +133,14 @@ class Pool {
     uint64_t seen = 0;
     for (;;) {
       seen = wait_for_epoch(seen);
-      if (const int core = owner_core_.load(std::memory_order_relaxed); core >= 0 && core == current_core()) leave_core(core);
+      if (const int core = owner_core_.load(std::memory_order_relaxed); core >= 0 && core == current_core())
+        leave_core(core);
       active_.fetch_add(1);
       if (open_.load() && seats_.fetch_sub(1) > 0) work();
       if (active_.fetch_sub(1) == 1 && owner_sleeps_.load()) {
-        { std::lock_guard<std::mutex> guard(sleep_); }
+        {
+          std::lock_guard<std::mutex> guard(sleep_);
+        }
         done_.notify_one();
       }
     }
@@ -204,7 +211,8 @@ class Pool {
 
 constinit std::atomic<Pool*> g_pool{nullptr};
 
-// The child of a fork has none of the pool's threads, and locks in unknown states: it forgets the pool and makes another.
+// The child of a fork has none of the pool's threads, and locks in unknown states: it forgets the pool and makes
+// another.
 void forget_pool() {
   g_pool.store(nullptr);
   t_in_region = false;
@@ -233,7 +241,8 @@ int num_threads() {
 }
 
 void set_num_threads(int count) {
-  if (count < 1) throw std::invalid_argument("set_num_threads: expected a positive integer, got " + std::to_string(count));
+  if (count < 1)
+    throw std::invalid_argument("set_num_threads: expected a positive integer, got " + std::to_string(count));
   g_num_threads.store(std::min(count, kMaxThreads), std::memory_order_relaxed);
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 
 // The one way to use more than one core. Work is split by shape, never by thread: the body sees the chunks
-// [begin, begin + grain), [begin + grain, begin + 2 * grain), ... whatever the number of threads, also with one. So a body
-// that keeps one partial result for each chunk (index: (chunk_begin - begin) / grain) gives the same bits on any machine.
+// [begin, begin + grain), [begin + grain, begin + 2 * grain), ... whatever the number of threads, also with one. So a
+// body that keeps one partial result for each chunk (index: (chunk_begin - begin) / grain) gives the same bits on any
+// machine.
 
 #include <cstdint>
 #include <memory>
@@ -36,9 +37,9 @@ void run_chunks(int64_t begin, int64_t end, int64_t grain, ChunkBody body, void*
 
 }  // namespace detail
 
-// Calls f(chunk_begin, chunk_end) for each chunk of `grain` of [begin, end), in any order, and returns when all are done.
-// An exception of f is rethrown here; chunks not begun by then are left out. Nested calls, and calls while another thread
-// has the pool, run on the calling thread.
+// Calls f(chunk_begin, chunk_end) for each chunk of `grain` of [begin, end), in any order, and returns when all are
+// done. An exception of f is rethrown here; chunks not begun by then are left out. Nested calls, and calls while
+// another thread has the pool, run on the calling thread.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
   if (begin >= end) return;

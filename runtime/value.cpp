@@ -73,11 +73,14 @@ Value Value::copy_of(const Arg& a) {
   switch (a.tag) {
     case Tag::None: return v;
     case Tag::Tensor: v.word_.p = Tensor(a.tensor()).release(); break;
-    case Tag::Int: case Tag::Bool: case Tag::Device:
+    case Tag::Int:
+    case Tag::Bool:
+    case Tag::Device:
       v.word_.i = a.i;
       v.size_ = a.size;
       break;
-    case Tag::Double: case Tag::Complex:
+    case Tag::Double:
+    case Tag::Complex:
       v.word_.d = a.d;
       v.im_ = a.im;
       break;
@@ -108,7 +111,11 @@ Arg Value::arg() const {
   switch (tag_) {
     case Tag::None: return {};
     case Tag::Tensor: return Arg::of_impl(static_cast<TensorImpl*>(word_.p));
-    case Tag::Int: case Tag::Bool: case Tag::Device: case Tag::Double: case Tag::Complex: {
+    case Tag::Int:
+    case Tag::Bool:
+    case Tag::Device:
+    case Tag::Double:
+    case Tag::Complex: {
       Arg a;
       a.tag = tag_;
       a.size = size_;
@@ -117,7 +124,10 @@ Arg Value::arg() const {
       return a;
     }
     case Tag::String: return Arg::of(std::string_view(*static_cast<std::string*>(word_.p)));
-    case Tag::Generator: case Tag::Storage: case Tag::Stream: case Tag::Object: return Arg::list(tag_, word_.p, 0);
+    case Tag::Generator:
+    case Tag::Storage:
+    case Tag::Stream:
+    case Tag::Object: return Arg::list(tag_, word_.p, 0);
     case Tag::IntList: return Arg::of(IntArrayRef(as_vector<int64_t>(word_.p)));
     case Tag::DoubleList: return Arg::of(ArrayRef<double>(as_vector<double>(word_.p)));
     case Tag::BoolList: {
@@ -143,7 +153,8 @@ void Value::clear() noexcept {
   void* p = word_.p;
   switch (tag) {
     case Tag::Tensor: static_cast<void>(Ref<TensorImpl>::adopt(static_cast<TensorImpl*>(p))); break;
-    case Tag::String: case Tag::BoolList: delete static_cast<std::string*>(p); break;
+    case Tag::String:
+    case Tag::BoolList: delete static_cast<std::string*>(p); break;
     case Tag::Generator: static_cast<void>(Ref<GeneratorImpl>::adopt(static_cast<GeneratorImpl*>(p))); break;
     case Tag::Storage: static_cast<void>(Ref<StorageImpl>::adopt(static_cast<StorageImpl*>(p))); break;
     case Tag::Stream: delete static_cast<Stream*>(p); break;

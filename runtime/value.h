@@ -17,8 +17,25 @@
 namespace tn {
 
 enum class Tag : uint8_t {
-  None, Tensor, Int, Double, Bool, Complex, String, Device, Generator, Storage, Stream, Object,
-  IntList, DoubleList, BoolList, TensorList, ScalarList, StringList, ObjectList,
+  None,
+  Tensor,
+  Int,
+  Double,
+  Bool,
+  Complex,
+  String,
+  Device,
+  Generator,
+  Storage,
+  Stream,
+  Object,
+  IntList,
+  DoubleList,
+  BoolList,
+  TensorList,
+  ScalarList,
+  StringList,
+  ObjectList,
 };
 
 struct Stream {
@@ -48,17 +65,65 @@ struct Arg {
 
   constexpr Arg() : i(0) {}
   static Arg of(const Tensor& v) { return v.defined() ? of_impl(v.impl()) : Arg(); }
-  static Arg of_impl(TensorImpl* v) { Arg a; a.tag = Tag::Tensor; a.t = v; return a; }
-  static constexpr Arg of(int64_t v) { Arg a; a.tag = Tag::Int; a.i = v; return a; }
-  static constexpr Arg of(double v) { Arg a; a.tag = Tag::Double; a.d = v; return a; }
-  static constexpr Arg of(bool v) { Arg a; a.tag = Tag::Bool; a.i = v; return a; }
-  static constexpr Arg of(std::complex<double> v) { Arg a; a.tag = Tag::Complex; a.d = v.real(); a.im = v.imag(); return a; }
+  static Arg of_impl(TensorImpl* v) {
+    Arg a;
+    a.tag = Tag::Tensor;
+    a.t = v;
+    return a;
+  }
+  static constexpr Arg of(int64_t v) {
+    Arg a;
+    a.tag = Tag::Int;
+    a.i = v;
+    return a;
+  }
+  static constexpr Arg of(double v) {
+    Arg a;
+    a.tag = Tag::Double;
+    a.d = v;
+    return a;
+  }
+  static constexpr Arg of(bool v) {
+    Arg a;
+    a.tag = Tag::Bool;
+    a.i = v;
+    return a;
+  }
+  static constexpr Arg of(std::complex<double> v) {
+    Arg a;
+    a.tag = Tag::Complex;
+    a.d = v.real();
+    a.im = v.imag();
+    return a;
+  }
   static Arg of(const Scalar& s);
   static constexpr Arg of(std::string_view v) { return list(Tag::String, v.data(), v.size()); }
-  static Arg of(Device d) { Arg a; a.tag = Tag::Device; a.i = static_cast<int64_t>(d.type) | (static_cast<int64_t>(d.index) << 8); return a; }
-  static Arg of(GeneratorImpl* g) { Arg a; if (g) { a.tag = Tag::Generator; a.p = g; } return a; }
-  static Arg of(const Storage& s) { Arg a; a.tag = Tag::Storage; a.p = s.get(); return a; }
-  static Arg of(const Stream& s) { Arg a; a.tag = Tag::Stream; a.p = &s; return a; }
+  static Arg of(Device d) {
+    Arg a;
+    a.tag = Tag::Device;
+    a.i = static_cast<int64_t>(d.type) | (static_cast<int64_t>(d.index) << 8);
+    return a;
+  }
+  static Arg of(GeneratorImpl* g) {
+    Arg a;
+    if (g) {
+      a.tag = Tag::Generator;
+      a.p = g;
+    }
+    return a;
+  }
+  static Arg of(const Storage& s) {
+    Arg a;
+    a.tag = Tag::Storage;
+    a.p = s.get();
+    return a;
+  }
+  static Arg of(const Stream& s) {
+    Arg a;
+    a.tag = Tag::Stream;
+    a.p = &s;
+    return a;
+  }
   static constexpr Arg of(IntArrayRef v) { return list(Tag::IntList, v.data(), v.size()); }
   static constexpr Arg of(ArrayRef<double> v) { return list(Tag::DoubleList, v.data(), v.size()); }
   static constexpr Arg of(ArrayRef<bool> v) { return list(Tag::BoolList, v.data(), v.size()); }
@@ -82,13 +147,19 @@ struct Arg {
   double number() const { return tag == Tag::Double || tag == Tag::Complex ? d : static_cast<double>(i); }
   std::string_view string() const { return {static_cast<const char*>(p), size}; }
   Device device() const { return Device(static_cast<DeviceType>(i & 0xff), static_cast<int8_t>(i >> 8)); }
-  GeneratorImpl* generator() const { return tag == Tag::Generator ? static_cast<GeneratorImpl*>(const_cast<void*>(p)) : nullptr; }
+  GeneratorImpl* generator() const {
+    return tag == Tag::Generator ? static_cast<GeneratorImpl*>(const_cast<void*>(p)) : nullptr;
+  }
   StorageImpl* storage() const { return static_cast<StorageImpl*>(const_cast<void*>(p)); }
   IntArrayRef ints() const { return IntArrayRef(static_cast<const int64_t*>(p), static_cast<size_t>(size)); }
-  ArrayRef<double> doubles() const { return ArrayRef<double>(static_cast<const double*>(p), static_cast<size_t>(size)); }
+  ArrayRef<double> doubles() const {
+    return ArrayRef<double>(static_cast<const double*>(p), static_cast<size_t>(size));
+  }
   ArrayRef<bool> bools() const { return ArrayRef<bool>(static_cast<const bool*>(p), static_cast<size_t>(size)); }
   TensorList tensors() const { return TensorList(static_cast<const Tensor*>(p), static_cast<size_t>(size)); }
-  ArrayRef<Scalar> scalars() const { return ArrayRef<Scalar>(static_cast<const Scalar*>(p), static_cast<size_t>(size)); }
+  ArrayRef<Scalar> scalars() const {
+    return ArrayRef<Scalar>(static_cast<const Scalar*>(p), static_cast<size_t>(size));
+  }
 };
 
 // A result, or a kept argument: owns what it holds.

@@ -6,7 +6,8 @@
 
 namespace tn {
 
-// Makes `view` a tracked view of base's own base (or of base): `_base`, `_is_view`, shared version. Not in inference mode.
+// Makes `view` a tracked view of base's own base (or of base): `_base`, `_is_view`, shared version. Not in inference
+// mode.
 void track_view(const Tensor& base, const Tensor& view);
 inline void track_view(const Tensor& base, const std::vector<Tensor>& views) {
   for (const Tensor& v : views) track_view(base, v);

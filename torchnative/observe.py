@@ -1,9 +1,11 @@
 """What a run does, seen at the one door that every operator call passes.
 
+Example::
+
     with observe.record() as run:
         out = model(ids)
-    run.ops                                   # ["aten::embedding", "aten::add.Tensor", ...]
-    (again,) = run.replay(outputs=[out])      # the same bits, without the model's Python
+    run.ops  # ["aten::embedding", "aten::add.Tensor", ...]
+    (again,) = run.replay(outputs=[out])  # the same bits, without the model's Python
     (other,) = run.replay(outputs=[out], inputs={ids: ids2})
 """
 

@@ -48,7 +48,8 @@ PyObject* map_list(PyObject* value, const LeafMap& map) {
   if (result == nullptr) return nullptr;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) {
     PyObject* item = map_aggregate(PyList_GET_ITEM(value, i), map);
-    const bool ok = item != nullptr && PyList_Append(result, item) == 0;  // the base's append: the class forbids its own
+    const bool ok =
+        item != nullptr && PyList_Append(result, item) == 0;  // the base's append: the class forbids its own
     Py_XDECREF(item);
     if (!ok) return Py_DECREF(result), nullptr;
   }
@@ -88,8 +89,7 @@ PyObject* map_slice(PyObject* value, const LeafMap& map) {
 }  // namespace
 
 PyObject* map_aggregate(PyObject* value, const LeafMap& map) {
-  const bool is_container =
-      PyTuple_Check(value) || PyList_Check(value) || PyDict_Check(value) || PySlice_Check(value);
+  const bool is_container = PyTuple_Check(value) || PyList_Check(value) || PyDict_Check(value) || PySlice_Check(value);
   if (!is_container) return map.apply(map.context, value);
   if (Py_EnterRecursiveCall(" in torch.fx arguments")) return nullptr;
   PyObject* result = PyTuple_Check(value)  ? map_tuple(value, map)

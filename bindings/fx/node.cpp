@@ -17,8 +17,7 @@ namespace {
 // A node of the graph's circular doubly linked list. An erased node keeps its links, so that an iterator standing on it
 // can go on.
 struct Node {
-  PyObject_HEAD
-  Node* prev;
+  PyObject_HEAD Node* prev;
   Node* next;
   PyObject* graph;
   PyObject* name;
@@ -118,8 +117,7 @@ void node_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   // A long list of nodes would otherwise free itself recursively.
-  Py_TRASHCAN_BEGIN(self, node_dealloc)
-  node_clear(self);
+  Py_TRASHCAN_BEGIN(self, node_dealloc) node_clear(self);
   as_node(self)->sort_key.~vector();
   type->tp_free(self);
   Py_DECREF(type);
@@ -348,8 +346,7 @@ PyGetSetDef node_getset[] = {
 // --- iteration: skips erased nodes, also when the current one is erased on the way
 
 struct NodeIter {
-  PyObject_HEAD
-  Node* root;
+  PyObject_HEAD Node* root;
   Node* current;
   int reversed;
 };
@@ -360,8 +357,7 @@ int iter_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* keywords[] = {"root", "reversed", nullptr};
   PyObject* root = nullptr;
   int reversed = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!p", const_cast<char**>(keywords), g_node_type, &root,
-                                   &reversed)) {
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!p", const_cast<char**>(keywords), g_node_type, &root, &reversed)) {
     return -1;
   }
   NodeIter* iter = as_iter(self);
@@ -425,7 +421,8 @@ PyObject* fx_map_arg(PyObject*, PyObject* const* args, Py_ssize_t count) {
 }
 
 PyMethodDef functions[] = {
-    {"_fx_map_aggregate", as_method(fx_map_aggregate), METH_FASTCALL, "Maps a function over every leaf of an argument."},
+    {"_fx_map_aggregate", as_method(fx_map_aggregate), METH_FASTCALL,
+     "Maps a function over every leaf of an argument."},
     {"_fx_map_arg", as_method(fx_map_arg), METH_FASTCALL, "Maps a function over every node of an argument."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -436,11 +433,9 @@ void* erase(F* function) {
 }
 
 PyType_Slot node_slots[] = {
-    {Py_tp_new, erase(node_new)},           {Py_tp_init, erase(node_init)},
-    {Py_tp_dealloc, erase(node_dealloc)},   {Py_tp_traverse, erase(node_traverse)},
-    {Py_tp_clear, erase(node_clear)},       {Py_tp_methods, node_methods},
-    {Py_tp_members, node_members},          {Py_tp_getset, node_getset},
-    {0, nullptr},
+    {Py_tp_new, erase(node_new)},           {Py_tp_init, erase(node_init)},   {Py_tp_dealloc, erase(node_dealloc)},
+    {Py_tp_traverse, erase(node_traverse)}, {Py_tp_clear, erase(node_clear)}, {Py_tp_methods, node_methods},
+    {Py_tp_members, node_members},          {Py_tp_getset, node_getset},      {0, nullptr},
 };
 PyType_Spec node_spec = {"torch._C._NodeBase", sizeof(Node), 0,
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots};

@@ -28,7 +28,8 @@ const ClassRow* row_of(PyTypeObject* type) {
 
 PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
   const ClassRow* row = row_of(type);
-  if (row == nullptr) return raise_refusal(std::strrchr(type->tp_name, '.') + 1, "construction", kReasons[kAutogradNodeReason]);
+  if (row == nullptr)
+    return raise_refusal(std::strrchr(type->tp_name, '.') + 1, "construction", kReasons[kAutogradNodeReason]);
   return raise_refusal(row->path, "construction", kReasons[row->reason]);
 }
 
@@ -51,8 +52,8 @@ int record_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   const Py_ssize_t given = PyTuple_GET_SIZE(args);
   for (int i = 0; i < count; ++i) {
     const char* name = kMembers[row.first_member + i].name;
-    PyObject* value = i < given ? PyTuple_GET_ITEM(args, i)
-                                : (kwargs == nullptr ? nullptr : PyDict_GetItemString(kwargs, name));
+    PyObject* value =
+        i < given ? PyTuple_GET_ITEM(args, i) : (kwargs == nullptr ? nullptr : PyDict_GetItemString(kwargs, name));
     if (value == nullptr || given > count) {
       PyErr_Format(PyExc_TypeError, "%s: expected %d arguments, got another number (%s)", row.path, count, name);
       return -1;
@@ -80,8 +81,10 @@ PyTypeObject* make_record_type(const ClassRow& row, PyObject* base) {
     members[i].offset = static_cast<Py_ssize_t>(sizeof(PyObject) + i * sizeof(PyObject*));
   }
   PyType_Slot slots[] = {
-      {Py_tp_new, reinterpret_cast<void*>(inert_new)},          {Py_tp_init, reinterpret_cast<void*>(record_init)},
-      {Py_tp_dealloc, reinterpret_cast<void*>(record_dealloc)}, {Py_tp_members, members},
+      {Py_tp_new, reinterpret_cast<void*>(inert_new)},
+      {Py_tp_init, reinterpret_cast<void*>(record_init)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(record_dealloc)},
+      {Py_tp_members, members},
       {0, nullptr},
   };
   PyType_Spec spec = {row.spec_name, static_cast<int>(sizeof(PyObject) + count * sizeof(PyObject*)), 0,
@@ -184,8 +187,7 @@ PyTypeObject* make_plain_type(const ClassRow& row, PyObject* base) {
 }
 
 PyObject* make_member(const ClassRow& row, const MemberRow& member, PyObject* module_name) {
-  PyObject* function =
-      make_callable(row.path, member.name, member.action, member.argument, module_name, kMemberDoc);
+  PyObject* function = make_callable(row.path, member.name, member.action, member.argument, module_name, kMemberDoc);
   if (function == nullptr) return nullptr;
   PyObject* result = nullptr;
   switch (member.kind) {
@@ -193,9 +195,7 @@ PyObject* make_member(const ClassRow& row, const MemberRow& member, PyObject* mo
     case Member::kStatic: result = PyStaticMethod_New(function); break;
     case Member::kProperty:
     case Member::kStaticProperty:
-    case Member::kField:
-      result = PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyProperty_Type), function);
-      break;
+    case Member::kField: result = PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyProperty_Type), function); break;
   }
   Py_DECREF(function);
   return result;

@@ -75,9 +75,7 @@ PyObject* check_type_id(PyObject*, PyObject* args) {
   return PyBool_FromLong(PyLong_AsVoidPtr(expected) == Py_TYPE(object) && PyErr_Occurred() == nullptr);
 }
 
-PyObject* is_valid_var_name(PyObject*, PyObject* name) {
-  return PyObject_CallMethod(name, "isidentifier", nullptr);
-}
+PyObject* is_valid_var_name(PyObject*, PyObject* name) { return PyObject_CallMethod(name, "isidentifier", nullptr); }
 
 // "f(x).y" names x: the innermost text between the last opening and the first closing parenthesis.
 PyObject* strip_function_call(PyObject*, PyObject* text) {
@@ -87,7 +85,8 @@ PyObject* strip_function_call(PyObject*, PyObject* text) {
   const char* open = std::strrchr(utf8, '(');
   const char* begin = open == nullptr ? utf8 : open + 1;
   size_t length = 0;
-  while (begin[length] != '\0' && (Py_UNICODE_ISALNUM(static_cast<unsigned char>(begin[length])) || begin[length] == '_')) {
+  while (begin[length] != '\0' &&
+         (Py_UNICODE_ISALNUM(static_cast<unsigned char>(begin[length])) || begin[length] == '_')) {
     ++length;
   }
   return PyUnicode_FromStringAndSize(begin, static_cast<Py_ssize_t>(length));

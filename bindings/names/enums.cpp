@@ -10,8 +10,7 @@ namespace names {
 namespace {
 
 struct EnumObject {
-  PyObject_HEAD
-  int64_t value;
+  PyObject_HEAD int64_t value;
 };
 
 struct EnumTable {
@@ -70,8 +69,8 @@ PyObject* enum_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 PyObject* enum_repr(PyObject* self) {
   PyObject* type_name = PyType_GetName(Py_TYPE(self));
   if (type_name == nullptr) return nullptr;
-  PyObject* text = PyUnicode_FromFormat("<%U.%s: %lld>", type_name, name_of(self),
-                                        static_cast<long long>(value_of(self)));
+  PyObject* text =
+      PyUnicode_FromFormat("<%U.%s: %lld>", type_name, name_of(self), static_cast<long long>(value_of(self)));
   Py_DECREF(type_name);
   return text;
 }
@@ -117,9 +116,15 @@ PyObject* bitwise(PyObject* left, PyObject* right, F combine) {
   return PyLong_FromLongLong(combine(a, b));
 }
 
-PyObject* enum_and(PyObject* a, PyObject* b) { return bitwise(a, b, [](int64_t x, int64_t y) { return x & y; }); }
-PyObject* enum_or(PyObject* a, PyObject* b) { return bitwise(a, b, [](int64_t x, int64_t y) { return x | y; }); }
-PyObject* enum_xor(PyObject* a, PyObject* b) { return bitwise(a, b, [](int64_t x, int64_t y) { return x ^ y; }); }
+PyObject* enum_and(PyObject* a, PyObject* b) {
+  return bitwise(a, b, [](int64_t x, int64_t y) { return x & y; });
+}
+PyObject* enum_or(PyObject* a, PyObject* b) {
+  return bitwise(a, b, [](int64_t x, int64_t y) { return x | y; });
+}
+PyObject* enum_xor(PyObject* a, PyObject* b) {
+  return bitwise(a, b, [](int64_t x, int64_t y) { return x ^ y; });
+}
 PyObject* enum_invert(PyObject* self) { return PyLong_FromLongLong(~value_of(self)); }
 
 PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(name_of(self)); }
@@ -161,9 +166,9 @@ bool add_entry(PyObject* entries, PyObject* members, const char* name, PyObject*
 
 PyTypeObject* make_enum_type(const ClassRow& row, PyObject* base) {
   PyType_Slot slots[16] = {
-      slot(Py_tp_new, enum_new),       slot(Py_tp_repr, enum_repr), slot(Py_tp_str, enum_str),
-      slot(Py_tp_hash, enum_hash),     slot(Py_nb_int, enum_int),   slot(Py_nb_index, enum_int),
-      {Py_tp_getset, enum_getset},     {Py_tp_methods, enum_methods},
+      slot(Py_tp_new, enum_new),   slot(Py_tp_repr, enum_repr),   slot(Py_tp_str, enum_str),
+      slot(Py_tp_hash, enum_hash), slot(Py_nb_int, enum_int),     slot(Py_nb_index, enum_int),
+      {Py_tp_getset, enum_getset}, {Py_tp_methods, enum_methods},
   };
   int count = 8;
   if (row.flags & kIsArithmetic) {

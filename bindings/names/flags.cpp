@@ -228,11 +228,11 @@ PyObject* set_sdp_order(PyObject*, PyObject* wanted) {
 }
 
 // What the CPU's attention reads too.
-template <bool attention::Switches::*kSwitch>
+template <bool attention::Switches::* kSwitch>
 PyObject* get_attention(PyObject*, PyObject*) {
   return PyBool_FromLong(attention::switches.*kSwitch);
 }
-template <bool attention::Switches::*kSwitch>
+template <bool attention::Switches::* kSwitch>
 PyObject* set_attention(PyObject*, PyObject* value) {
   if (!PyBool_Check(value))
     return PyErr_Format(PyExc_RuntimeError, "set_sdp_use_math expects a bool, but got %s", Py_TYPE(value)->tp_name);
@@ -362,8 +362,10 @@ PyMethodDef methods[] = {
     {"_set_sdp_use_flash", set_attention<&attention::Switches::flash>, METH_O, nullptr},
     {"_get_math_sdp_enabled", get_attention<&attention::Switches::math>, METH_NOARGS, nullptr},
     {"_set_sdp_use_math", set_attention<&attention::Switches::math>, METH_O, nullptr},
-    {"_get_math_sdp_allow_fp16_bf16_reduction", get_attention<&attention::Switches::reduced_precision_math>, METH_NOARGS, nullptr},
-    {"_set_math_sdp_allow_fp16_bf16_reduction", set_attention<&attention::Switches::reduced_precision_math>, METH_O, nullptr},
+    {"_get_math_sdp_allow_fp16_bf16_reduction", get_attention<&attention::Switches::reduced_precision_math>,
+     METH_NOARGS, nullptr},
+    {"_set_math_sdp_allow_fp16_bf16_reduction", set_attention<&attention::Switches::reduced_precision_math>, METH_O,
+     nullptr},
     {"_is_default_mobile_cpu_allocator_set", mobile_allocator_is_set, METH_NOARGS, nullptr},
     {"_set_default_mobile_cpu_allocator", set_mobile_allocator, METH_NOARGS, nullptr},
     {"_unset_default_mobile_cpu_allocator", unset_mobile_allocator, METH_NOARGS, nullptr},

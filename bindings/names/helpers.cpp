@@ -13,8 +13,8 @@
 namespace tn::py::names {
 namespace {
 
-PyObject* g_module = nullptr;         // borrowed: torch._C
-PyObject* g_opaque_types = nullptr;   // a set of names
+PyObject* g_module = nullptr;          // borrowed: torch._C
+PyObject* g_opaque_types = nullptr;    // a set of names
 std::string* g_privateuse1 = nullptr;  // null until renamed
 
 PyObject* register_opaque_type(PyObject*, PyObject* name) {
@@ -92,8 +92,7 @@ PyObject* multiprocessing_init(PyObject*, PyObject*) {
   PyObject* module = PyImport_ImportModule("torch.multiprocessing");
   if (module == nullptr) return nullptr;
   PyObject* function = PyCFunction_NewEx(&pdeathsig_method, nullptr, nullptr);
-  const int failed =
-      function == nullptr || PyObject_SetAttrString(module, "_prctl_pr_set_pdeathsig", function) != 0;
+  const int failed = function == nullptr || PyObject_SetAttrString(module, "_prctl_pr_set_pdeathsig", function) != 0;
   Py_XDECREF(function);
   Py_DECREF(module);
   if (failed) return nullptr;

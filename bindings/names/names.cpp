@@ -13,9 +13,9 @@ namespace tn::py {
 namespace names {
 namespace {
 
-PyObject* g_root = nullptr;           // torch._C, borrowed: the module outlives its names
-PyObject** g_modules = nullptr;       // parallel to kModules
-PyObject** g_flag_values = nullptr;   // parallel to kFlags
+PyObject* g_root = nullptr;          // torch._C, borrowed: the module outlives its names
+PyObject** g_modules = nullptr;      // parallel to kModules
+PyObject** g_flag_values = nullptr;  // parallel to kFlags
 bool g_stage_done[6] = {};
 
 // What a builtin of the table knows about itself; lives as long as the process, as its PyMethodDef does.
@@ -84,8 +84,8 @@ PyObject* call_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (!fits(row.type, value)) {
     // Upstream's hand-written setters raise RuntimeError; its jit and submodule ones come from pybind11.
     const bool hand_written = callee->owner[0] == '\0' && std::strncmp(callee->name, "_set_", 5) == 0;
-    return PyErr_Format(hand_written ? PyExc_RuntimeError : PyExc_TypeError, "%s expects %s, but got %s",
-                        callee->name, type_word(row.type), Py_TYPE(value)->tp_name);
+    return PyErr_Format(hand_written ? PyExc_RuntimeError : PyExc_TypeError, "%s expects %s, but got %s", callee->name,
+                        type_word(row.type), Py_TYPE(value)->tp_name);
   }
   PyObject* before = g_flag_values[callee->argument];
   g_flag_values[callee->argument] = Py_NewRef(value);
@@ -122,19 +122,20 @@ bool add_module(int index) {
   PyObject* module = PyModule_New(kModules[index].name);
   if (module == nullptr) return false;
   g_modules[index] = module;
-  return PyObject_SetAttrString(parent, dot == std::string::npos ? dotted.c_str() : dotted.c_str() + dot + 1,
-                                module) == 0;
+  return PyObject_SetAttrString(parent, dot == std::string::npos ? dotted.c_str() : dotted.c_str() + dot + 1, module) ==
+         0;
 }
 
 bool add_functions(Stage stage, PyObject* const* module_names) {
   for (int i = 0; i < kFunctionCount; ++i) {
     const FunctionRow& row = kFunctions[i];
     if (row.stage != stage) continue;
-    PyObject* function = make_callable(kModules[row.module].path, row.name, row.action, row.argument,
-                                       module_names[row.module], nullptr);
+    PyObject* function =
+        make_callable(kModules[row.module].path, row.name, row.action, row.argument, module_names[row.module], nullptr);
     if (function == nullptr) return false;
     // A late stage must not hide what real bindings have set by then.
-    PyObject* before = PyDict_SetDefault(PyModule_GetDict(g_modules[row.module]), PyUnicode_InternFromString(row.name), function);
+    PyObject* before =
+        PyDict_SetDefault(PyModule_GetDict(g_modules[row.module]), PyUnicode_InternFromString(row.name), function);
     const bool failed = before == nullptr;
     Py_DECREF(function);
     if (failed) return false;
@@ -146,8 +147,7 @@ bool add_classes(Stage stage, PyObject* const* module_names) {
   for (int i = 0; i < kClassCount; ++i) {
     const ClassRow& row = kClasses[i];
     if (row.stage != stage) continue;
-    PyObject* owner =
-        row.parent >= 0 ? reinterpret_cast<PyObject*>(g_types[row.parent]) : g_modules[row.module];
+    PyObject* owner = row.parent >= 0 ? reinterpret_cast<PyObject*>(g_types[row.parent]) : g_modules[row.module];
     if (!make_class(i, owner, row.parent >= 0 ? nullptr : module_names[row.module])) return false;
   }
   return true;
@@ -246,8 +246,7 @@ bool install_names(PyObject* module) {
   g_modules[0] = module;
   return install_stage(Stage::kLoad) && add_flag_values() && add_docstr_functions(module) &&
          add_flag_functions(module) && add_helper_functions(module) && add_dynamo_functions(module) &&
-         add_cpu_functions(module) && add_placements(module) &&
-         add_worker_functions(module);
+         add_cpu_functions(module) && add_placements(module) && add_worker_functions(module);
 }
 
 bool install_submodule(const char* name) {

@@ -22,8 +22,8 @@ struct EnumType {
   PyTypeObject* type = nullptr;
   int index = -1;
 };
-EnumType find_enum(const char* path);                        // type is null before the enum's stage
-PyObject* enum_member(const EnumType& found, long value);    // borrowed; null without an error for no such value
+EnumType find_enum(const char* path);                      // type is null before the enum's stage
+PyObject* enum_member(const EnumType& found, long value);  // borrowed; null without an error for no such value
 bool enum_value(const EnumType& found, PyObject* object, long* value);  // false without an error for another type
 
 }  // namespace tn::py

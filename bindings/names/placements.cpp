@@ -1,5 +1,5 @@
-// torch._C._distributed: how DTensor says that a mesh dimension splits, copies or partially holds a tensor. Values only;
-// torch.distributed.tensor subclasses them in Python.
+// torch._C._distributed: how DTensor says that a mesh dimension splits, copies or partially holds a tensor. Values
+// only; torch.distributed.tensor subclasses them in Python.
 #include <cstdint>
 #include <cstring>
 
@@ -11,8 +11,7 @@ namespace {
 enum class Kind : char { kPlacement, kShard, kStridedShard, kReplicate, kPartial };
 
 struct Placement {
-  PyObject_HEAD
-  Kind kind;
+  PyObject_HEAD Kind kind;
   int64_t dim;
   int64_t split_factor;
   PyObject* reduce_op;  // str; null but for Partial
@@ -205,8 +204,8 @@ PyObject* add_type(PyObject* module, const char* full_name, PyType_Slot* slots, 
   PyType_Spec spec = {full_name, sizeof(Placement), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   PyObject* type = PyType_FromSpecWithBases(&spec, base);
   if (type == nullptr) return nullptr;
-  const bool ok = set_opaque_base_metaclass(type) &&
-                  PyObject_SetAttrString(module, std::strrchr(full_name, '.') + 1, type) == 0;
+  const bool ok =
+      set_opaque_base_metaclass(type) && PyObject_SetAttrString(module, std::strrchr(full_name, '.') + 1, type) == 0;
   Py_DECREF(type);  // the module holds it
   return ok ? type : nullptr;
 }
@@ -214,10 +213,14 @@ PyObject* add_type(PyObject* module, const char* full_name, PyType_Slot* slots, 
 template <Kind kind>
 bool add_kind(PyObject* module, const char* full_name, initproc init, PyGetSetDef* getset) {
   PyType_Slot slots[] = {
-      {Py_tp_new, erase(placement_new<kind>)},  {Py_tp_init, erase(init)},
-      {Py_tp_dealloc, erase(placement_dealloc)}, {Py_tp_richcompare, erase(compare)},
-      {Py_tp_hash, erase(PyObject_HashNotImplemented)}, {Py_tp_methods, state_methods},
-      {Py_tp_getset, getset},                    {0, nullptr},
+      {Py_tp_new, erase(placement_new<kind>)},
+      {Py_tp_init, erase(init)},
+      {Py_tp_dealloc, erase(placement_dealloc)},
+      {Py_tp_richcompare, erase(compare)},
+      {Py_tp_hash, erase(PyObject_HashNotImplemented)},
+      {Py_tp_methods, state_methods},
+      {Py_tp_getset, getset},
+      {0, nullptr},
   };
   return add_type(module, full_name, slots, reinterpret_cast<PyObject*>(g_placement)) != nullptr;
 }
@@ -229,18 +232,19 @@ bool add_placements(PyObject* root) {
   PyObject* base = module == nullptr ? nullptr : pybind_object_type();
   if (base == nullptr) return false;
   PyType_Slot slots[] = {
-      {Py_tp_new, erase(placement_new<Kind::kPlacement>)}, {Py_tp_init, erase(no_arguments_init)},
-      {Py_tp_dealloc, erase(placement_dealloc)},           {Py_tp_methods, base_methods},
+      {Py_tp_new, erase(placement_new<Kind::kPlacement>)},
+      {Py_tp_init, erase(no_arguments_init)},
+      {Py_tp_dealloc, erase(placement_dealloc)},
+      {Py_tp_methods, base_methods},
       {0, nullptr},
   };
   g_placement = reinterpret_cast<PyTypeObject*>(add_type(module, "torch._C._distributed.Placement", slots, base));
-  const bool ok =
-      g_placement != nullptr &&
-      add_kind<Kind::kShard>(module, "torch._C._distributed.Shard", shard_init, shard_getset) &&
-      add_kind<Kind::kStridedShard>(module, "torch._C._distributed.StridedShard", strided_shard_init,
-                                    strided_shard_getset) &&
-      add_kind<Kind::kReplicate>(module, "torch._C._distributed.Replicate", no_arguments_init, no_getset) &&
-      add_kind<Kind::kPartial>(module, "torch._C._distributed.Partial", partial_init, partial_getset);
+  const bool ok = g_placement != nullptr &&
+                  add_kind<Kind::kShard>(module, "torch._C._distributed.Shard", shard_init, shard_getset) &&
+                  add_kind<Kind::kStridedShard>(module, "torch._C._distributed.StridedShard", strided_shard_init,
+                                                strided_shard_getset) &&
+                  add_kind<Kind::kReplicate>(module, "torch._C._distributed.Replicate", no_arguments_init, no_getset) &&
+                  add_kind<Kind::kPartial>(module, "torch._C._distributed.Partial", partial_init, partial_getset);
   Py_DECREF(module);
   return ok;
 }

@@ -118,7 +118,7 @@ PyObject* make_literal(const LiteralRow& row);
 PyObject* make_callable(const char* owner, const char* name, Action action, int argument, PyObject* module_name,
                         const char* doc);
 bool make_class(int index, PyObject* owner, PyObject* module_name);
-PyObject* pybind_object_type();              // borrowed: the common base of upstream's pybind11 classes
+PyObject* pybind_object_type();  // borrowed: the common base of upstream's pybind11 classes
 bool set_opaque_base_metaclass(PyObject* type);
 bool add_autograd_node_types(PyObject* module);
 PyTypeObject* make_enum_type(const ClassRow& row, PyObject* base);

@@ -25,9 +25,8 @@ void report_and_die(int signal_number) {
   const char* text = signal_number == SIGBUS
                          ? "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient "
                            "shared memory (shm).\n"
-                     : signal_number == SIGSEGV
-                         ? "ERROR: Unexpected segmentation fault encountered in worker.\n"
-                         : "ERROR: Unexpected floating-point exception encountered in worker.\n";
+                     : signal_number == SIGSEGV ? "ERROR: Unexpected segmentation fault encountered in worker.\n"
+                                                : "ERROR: Unexpected floating-point exception encountered in worker.\n";
   const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
   static_cast<void>(written);
   struct sigaction standard = {};
@@ -52,8 +51,8 @@ PyObject* set_signal_handlers(PyObject*, PyObject*) {
   struct sigaction term = {};
   term.sa_sigaction = end_quietly;
   term.sa_flags = SA_RESTART | SA_SIGINFO | SA_NOCLDSTOP | SA_NODEFER;
-  if (sigaction(SIGBUS, &fatal, nullptr) || sigaction(SIGSEGV, &fatal, nullptr) ||
-      sigaction(SIGFPE, &fatal, nullptr) || sigaction(SIGTERM, &term, nullptr)) {
+  if (sigaction(SIGBUS, &fatal, nullptr) || sigaction(SIGSEGV, &fatal, nullptr) || sigaction(SIGFPE, &fatal, nullptr) ||
+      sigaction(SIGTERM, &term, nullptr)) {
     return PyErr_SetFromErrno(PyExc_RuntimeError);
   }
   Py_RETURN_NONE;
@@ -64,8 +63,7 @@ PyObject* set_worker_pids(PyObject*, PyObject* args) {
   PyObject* list = nullptr;
   if (!PyArg_ParseTuple(args, "LO!", &id, &PyTuple_Type, &list)) return nullptr;
   if (pids().count(id) != 0) {
-    return PyErr_Format(PyExc_ValueError,
-                        "_set_worker_pids should be called only once for each _BaseDataLoaderIter.");
+    return PyErr_Format(PyExc_ValueError, "_set_worker_pids should be called only once for each _BaseDataLoaderIter.");
   }
   std::set<pid_t> found;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); ++i) {
@@ -101,10 +99,11 @@ PyObject* error_if_any_worker_fails(PyObject*, PyObject*) {
       if (!died(pid, &info)) continue;
       workers.clear();  // one failure is reported once
       if (info.si_code == CLD_EXITED) {
-        return PyErr_Format(PyExc_RuntimeError,
-                            "DataLoader worker (pid %ld) exited unexpectedly with exit code %d. Details are lost due to "
-                            "multiprocessing. Rerunning with num_workers=0 may give better error trace.",
-                            static_cast<long>(pid), info.si_status);
+        return PyErr_Format(
+            PyExc_RuntimeError,
+            "DataLoader worker (pid %ld) exited unexpectedly with exit code %d. Details are lost due to "
+            "multiprocessing. Rerunning with num_workers=0 may give better error trace.",
+            static_cast<long>(pid), info.si_status);
       }
       return PyErr_Format(PyExc_RuntimeError, "DataLoader worker (pid %ld) is killed by signal: %s. ",
                           static_cast<long>(pid), strsignal(info.si_status));

@@ -16,10 +16,23 @@ PYTHON_STAGE = "python"
 PLUMBING = {"__doc__", "__file__", "__loader__", "__name__", "__package__", "__spec__", "__module__", "__weakref__", "__dict__"}
 # Served by the binding of tensors and their companions; only their existence is known here.
 ELSEWHERE = {
-    "torch._C.TensorBase", "torch._C._TensorBase", "torch._C._TensorMeta", "torch._C._VariableFunctionsClass",
-    "torch._C._VariableFunctions", "torch._C._return_types", "torch._C.Size", "torch._C.device", "torch._C.dtype",
-    "torch._C.layout", "torch._C.memory_format", "torch._C.qscheme", "torch._C.finfo", "torch._C.iinfo",
-    "torch._C.Generator", "torch._C._NodeBase", "torch._C._NodeIter",
+    "torch._C.TensorBase",
+    "torch._C._TensorBase",
+    "torch._C._TensorMeta",
+    "torch._C._VariableFunctionsClass",
+    "torch._C._VariableFunctions",
+    "torch._C._return_types",
+    "torch._C.Size",
+    "torch._C.device",
+    "torch._C.dtype",
+    "torch._C.layout",
+    "torch._C.memory_format",
+    "torch._C.qscheme",
+    "torch._C.finfo",
+    "torch._C.iinfo",
+    "torch._C.Generator",
+    "torch._C._NodeBase",
+    "torch._C._NodeIter",
 }
 
 snapshots = []
@@ -165,8 +178,11 @@ def main():
     for path, stage in functions:
         parent, name = path.rsplit(".", 1)
         grouped.setdefault((parent, stage), []).append(name)
-    write("functions.tsv", ("module", "stage", "names"),
-          [(short(p) if p != "torch._C" else "", s, " ".join(n)) for (p, s), n in sorted(grouped.items())])
+    write(
+        "functions.tsv",
+        ("module", "stage", "names"),
+        [(short(p) if p != "torch._C" else "", s, " ".join(n)) for (p, s), n in sorted(grouped.items())],
+    )
 
     class_rows, enum_rows, const_rows = [], [], []
     depth = {short(path): len(cls.__mro__) for path, _, cls in classes}
@@ -191,14 +207,25 @@ def main():
             for name, value in vars(cls)["__entries"].items():
                 enum_rows.append((short(path), name, int(value[0])))
             # export_values() also puts the members on the enclosing scope.
-        flags = "".join((
-            "p" if any(b.__name__ == "pybind11_object" for b in cls.__mro__) else "",
-            "b" if cls.__flags__ & (1 << 10) else "",
-            "e" if is_enum(cls) else "",
-        ))
-        class_rows.append((short(path), stage, cls.__module__, cls.__qualname__,
-                           ",".join(type_path(b, owner) for b in cls.__bases__), type_path(type(cls), owner), flags,
-                           " ".join(sorted(members))))
+        flags = "".join(
+            (
+                "p" if any(b.__name__ == "pybind11_object" for b in cls.__mro__) else "",
+                "b" if cls.__flags__ & (1 << 10) else "",
+                "e" if is_enum(cls) else "",
+            )
+        )
+        class_rows.append(
+            (
+                short(path),
+                stage,
+                cls.__module__,
+                cls.__qualname__,
+                ",".join(type_path(b, owner) for b in cls.__bases__),
+                type_path(type(cls), owner),
+                flags,
+                " ".join(sorted(members)),
+            )
+        )
     # Bases first, then path: the table can be read in one pass.
     nodes = sorted(row[3] for row in class_rows if row[0].startswith("_functions."))
     class_rows = [row for row in class_rows if not row[0].startswith("_functions.")]

@@ -17,6 +17,7 @@ struct Switches {
 };
 extern constinit Switches switches;
 
-Backend choose_backend(const Tensor& q, const Tensor& k, const Tensor& v, OptionalTensor mask, double dropout_p, bool enable_gqa);
+Backend choose_backend(const Tensor& q, const Tensor& k, const Tensor& v, OptionalTensor mask, double dropout_p,
+                       bool enable_gqa);
 
 }  // namespace tn::attention

@@ -1,5 +1,5 @@
-// Gradients of attention, from the saved output and the logarithms of the rows' sums: the weights are computed again, block
-// by block, in float (double for double).
+// Gradients of attention, from the saved output and the logarithms of the rows' sums: the weights are computed again,
+// block by block, in float (double for double).
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -23,7 +23,8 @@ struct Operands {
 // One key head with the query heads that share it. Dense copies in T of everything that the head needs.
 template <class T>
 void run_head(const Problem& p, Operands& o, int64_t b, int64_t kv_head) {
-  const int64_t d = p.head_size, keys = std::min(kKeys, p.kv_len), ld = Room<T>::padded(keys), rows = std::min(kQueries, p.q_len);
+  const int64_t d = p.head_size, keys = std::min(kKeys, p.kv_len), ld = Room<T>::padded(keys),
+                rows = std::min(kQueries, p.q_len);
   const auto part = [](int64_t n) { return Room<T>::padded(n); };
   Room<T> room(4 * part(p.kv_len * d) + 4 * part(p.q_len * d) + part(p.q_len) + 2 * rows * ld + ld);
   T* const k = room.take(p.kv_len * d);
@@ -71,7 +72,8 @@ void run_head(const Problem& p, Operands& o, int64_t b, int64_t kv_head) {
         gemm::gemm(kWide<T>, n, d, m, {weights, 1, ld}, {grad + i * d, d, 1}, {grad_v + j * d, d, 1}, 1, 1);
         gemm::gemm(kWide<T>, m, n, d, {grad + i * d, d, 1}, {v + j * d, 1, d}, {slopes, ld, 1});
         for (int64_t r = 0; r < m; ++r)
-          for (int64_t c = 0; c < n; ++c) slopes[r * ld + c] = weights[r * ld + c] * (slopes[r * ld + c] - delta[i + r]);
+          for (int64_t c = 0; c < n; ++c)
+            slopes[r * ld + c] = weights[r * ld + c] * (slopes[r * ld + c] - delta[i + r]);
         gemm::gemm(kWide<T>, m, d, n, {slopes, ld, 1}, {k + j * d, d, 1}, {grad_q + i * d, d, 1}, p.scale, 1);
         gemm::gemm(kWide<T>, n, d, m, {slopes, 1, ld}, {q + i * d, d, 1}, {grad_k + j * d, d, 1}, p.scale, 1);
       }
@@ -93,17 +95,19 @@ Tensor empty_gradient(const Tensor& like) {
 }  // namespace attention
 
 std::tuple<Tensor, Tensor, Tensor> native::_scaled_dot_product_flash_attention_for_cpu_backward(
-    const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out, const Tensor& logsumexp,
-    double dropout_p, bool is_causal, OptionalTensor attn_mask, std::optional<double> scale) {
+    const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out,
+    const Tensor& logsumexp, double dropout_p, bool is_causal, OptionalTensor attn_mask, std::optional<double> scale) {
   using namespace attention;
-  Operands o{grad_out, query, key, value, out, logsumexp, empty_gradient(query), empty_gradient(key), empty_gradient(value)};
+  Operands o{
+      grad_out, query, key, value, out, logsumexp, empty_gradient(query), empty_gradient(key), empty_gradient(value)};
   const Problem p = make_problem(query, key, value, dropout_p, is_causal, attn_mask, scale, false);
-  TN_CHECK(grad_out.sizes() == query.sizes() && out.sizes() == query.sizes() && grad_out.dtype() == p.dtype && out.dtype() == p.dtype,
-           "scaled_dot_product_attention_flash_attention: expected an output and its gradient like the query, got ", out.sizes(),
-           " and ", grad_out.sizes());
+  TN_CHECK(grad_out.sizes() == query.sizes() && out.sizes() == query.sizes() && grad_out.dtype() == p.dtype &&
+               out.dtype() == p.dtype,
+           "scaled_dot_product_attention_flash_attention: expected an output and its gradient like the query, got ",
+           out.sizes(), " and ", grad_out.sizes());
   TN_CHECK(logsumexp.dtype() == p.wide && logsumexp.sizes() == query.sizes().slice(0, 3),
-           "scaled_dot_product_attention_flash_attention: expected logsumexp of shape ", query.sizes().slice(0, 3), ", got ",
-           logsumexp.sizes());
+           "scaled_dot_product_attention_flash_attention: expected logsumexp of shape ", query.sizes().slice(0, 3),
+           ", got ", logsumexp.sizes());
   if (query.numel() == 0 || key.numel() == 0) {
     for (const Tensor* t : {&o.grad_q, &o.grad_k, &o.grad_v}) zero(*t);
   } else {

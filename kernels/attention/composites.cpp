@@ -35,18 +35,19 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, OptionalTen
            "Expected query, key, and value to have the same device type, but got query.device: ", q.device().str(),
            " key.device: ", k.device().str(), " and value.device: ", v.device().str(), " instead.");
   TN_CHECK(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2,
-           "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ", q.dim(), " key.dim: ", k.dim(),
-           " and value.dim: ", v.dim(), " instead.");
+           "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ", q.dim(),
+           " key.dim: ", k.dim(), " and value.dim: ", v.dim(), " instead.");
   if (!mask) return;
   const ScalarType t = mask->dtype();
   TN_CHECK(t == ScalarType::Bool || t == ScalarType::Float || t == q.dtype(),
-           "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ", element_type(t),
-           " and  query.dtype: ", element_type(q.dtype()), " instead.");
+           "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ",
+           element_type(t), " and  query.dtype: ", element_type(q.dtype()), " instead.");
 }
 
 // 0 where the mask lets through, -inf elsewhere.
 Tensor number_mask(const Tensor& mask, ScalarType dtype) {
-  const Tensor closed = at::scalar_tensor(-std::numeric_limits<double>::infinity(), dtype, std::nullopt, mask.device(), std::nullopt);
+  const Tensor closed =
+      at::scalar_tensor(-std::numeric_limits<double>::infinity(), dtype, std::nullopt, mask.device(), std::nullopt);
   const Tensor open = at::scalar_tensor(0.0, dtype, std::nullopt, mask.device(), std::nullopt);
   return call::where(mask, open, closed);
 }
@@ -66,11 +67,13 @@ Tensor to_dtype(const Tensor& t, ScalarType dtype) { return t.dtype() == dtype ?
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, OptionalTensor attn_mask,
-                                    double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa) {
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    OptionalTensor attn_mask, double dropout_p, bool is_causal,
+                                    std::optional<double> scale, bool enable_gqa) {
   check_inputs(query, key, value, attn_mask);
   Backend backend = Backend::Math;
-  if (query.is_cpu() || query.is_meta()) backend = attention::choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa);
+  if (query.is_cpu() || query.is_meta())
+    backend = attention::choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa);
   const Tensor& mask_keys = attn_mask ? *attn_mask : query;
   if (backend == Backend::Flash && query.is_cpu() &&
       matmul::may_skip_door({&query, &key, &value, &mask_keys}, {kOp__scaled_dot_product_flash_attention_for_cpu})) {
@@ -85,20 +88,23 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   }
   switch (backend) {
     case Backend::Flash:
-      return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, mask, scale));
+      return std::get<0>(
+          at::_scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal, mask, scale));
     case Backend::Math:
-      return std::get<0>(at::_scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));
+      return std::get<0>(at::_scaled_dot_product_attention_math(query, key, value, mask, dropout_p, is_causal,
+                                                                std::nullopt, scale, enable_gqa));
     case Backend::Error: break;
   }
   fail(ErrorKind::Runtime, "No viable backend for scaled_dot_product_attention was found.");
 }
 
-std::tuple<Tensor, Tensor> attention_math(const Tensor& query, const Tensor& key, const Tensor& value, OptionalTensor attn_mask,
-                                          double dropout_p, bool is_causal, OptionalTensor dropout_mask, std::optional<double> scale,
-                                          bool enable_gqa) {
+std::tuple<Tensor, Tensor> attention_math(const Tensor& query, const Tensor& key, const Tensor& value,
+                                          OptionalTensor attn_mask, double dropout_p, bool is_causal,
+                                          OptionalTensor dropout_mask, std::optional<double> scale, bool enable_gqa) {
   // Half precision is computed in float, unless the user allows otherwise.
   const ScalarType dtype = query.dtype();
-  const bool widen = (dtype == ScalarType::Half || dtype == ScalarType::BFloat16) && !attention::switches.reduced_precision_math;
+  const bool widen =
+      (dtype == ScalarType::Half || dtype == ScalarType::BFloat16) && !attention::switches.reduced_precision_math;
   const ScalarType inner = widen ? ScalarType::Float : dtype;
   const Tensor q = to_dtype(query, inner), k = to_dtype(key, inner), v = to_dtype(value, inner);
   // Both operands are scaled by the root, which keeps the products of large numbers in range.

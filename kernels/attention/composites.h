@@ -7,10 +7,11 @@
 
 namespace tn::composite {
 
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, OptionalTensor attn_mask,
-                                    double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa);
-std::tuple<Tensor, Tensor> attention_math(const Tensor& query, const Tensor& key, const Tensor& value, OptionalTensor attn_mask,
-                                          double dropout_p, bool is_causal, OptionalTensor dropout_mask, std::optional<double> scale,
-                                          bool enable_gqa);
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                    OptionalTensor attn_mask, double dropout_p, bool is_causal,
+                                    std::optional<double> scale, bool enable_gqa);
+std::tuple<Tensor, Tensor> attention_math(const Tensor& query, const Tensor& key, const Tensor& value,
+                                          OptionalTensor attn_mask, double dropout_p, bool is_causal,
+                                          OptionalTensor dropout_mask, std::optional<double> scale, bool enable_gqa);
 
 }  // namespace tn::composite

@@ -14,8 +14,8 @@ constexpr int64_t kKeys = 512;  // keys in a block: the scores of a block stay i
 // Queries of a block. Fixed by shape, so that results don't depend on threads.
 int64_t rows_of_block(const Problem& p) { return p.q_len >= 768 ? 128 : 64; }
 
-// A block covers positions [position, position + count) of query heads [head, head + heads): many positions of one head, or,
-// for short queries (decoding), all heads that share a key head, so that keys are read once.
+// A block covers positions [position, position + count) of query heads [head, head + heads): many positions of one
+// head, or, for short queries (decoding), all heads that share a key head, so that keys are read once.
 struct Rows {
   int64_t head, heads, position, count;
   int64_t total() const { return heads * count; }
@@ -56,7 +56,8 @@ class Worker {
   void run_block(int64_t b, int64_t kv_head, const Rows& rows) {
     const int64_t m = rows.total(), d = p_.head_size, ld = Room<T>::padded(keys_);
     const bool narrow = p_.dtype != p_.wide;
-    Room<T> room(2 * Room<T>::padded(m * d) + m * ld + 3 * Room<T>::padded(m) + ld + (narrow ? Room<T>::padded(keys_ * d) : 0));
+    Room<T> room(2 * Room<T>::padded(m * d) + m * ld + 3 * Room<T>::padded(m) + ld +
+                 (narrow ? Room<T>::padded(keys_ * d) : 0));
     T* const q = room.take(m * d);
     T* const out = room.take(m * d);
     T* const scores = room.take(m * ld);
@@ -73,7 +74,8 @@ class Worker {
       const int64_t n = std::min(keys_, seen - from);
       const Block<T> k = block_of(p_, k_, b, kv_head, from, n, keys);
       gemm::gemm(kWide<T>, m, n, d, {q, d, 1}, {k.data, k.col, k.row}, {scores, ld, 1}, p_.scale, 0);
-      for (int64_t r = 0; r < m; ++r) update_row(b, rows, r, from, n, scores + r * ld, out + r * d, &largest[r], &sum[r], mask);
+      for (int64_t r = 0; r < m; ++r)
+        update_row(b, rows, r, from, n, scores + r * ld, out + r * d, &largest[r], &sum[r], mask);
       const Block<T> v = block_of(p_, v_, b, kv_head, from, n, keys);
       gemm::gemm(kWide<T>, m, d, n, {scores, ld, 1}, {v.data, v.row, v.col}, {out, d, 1}, 1, from == 0 ? 0 : 1);
     }
@@ -81,13 +83,15 @@ class Worker {
   }
 
   // Turns a row of scores into weights relative to the largest score so far, and what was summed before with them.
-  void update_row(int64_t b, const Rows& rows, int64_t r, int64_t from, int64_t n, T* scores, T* out, T* largest, T* sum, T* room) {
+  void update_row(int64_t b, const Rows& rows, int64_t r, int64_t from, int64_t n, T* scores, T* out, T* largest,
+                  T* sum, T* room) {
     const int64_t head = rows.head + r / rows.count, position = rows.position + r % rows.count;
     const int64_t open = std::clamp<int64_t>(p_.visible(position) - from, 0, n);
     const T* const mask = open > 0 ? mask_row(p_, b, head, position, from, open, room) : nullptr;
     const T before = *largest;
     const T now = std::max(before, open > 0 ? add_mask(scores, mask, open) : before);
-    // Nothing is visible so far, unless there is a NaN, which escapes the comparison: then the weights become NaN below.
+    // Nothing is visible so far, unless there is a NaN, which escapes the comparison: then the weights become NaN
+    // below.
     if (now == -std::numeric_limits<T>::infinity() && !has_nan(scores, open)) {
       std::fill(scores, scores + n, T(0));
       return;
@@ -133,7 +137,8 @@ Tensor expand_mask(const Tensor& mask, const Problem& p) {
   const auto fits = [&](int64_t dim, int64_t size) { return mask->size(dim) == size || mask->size(dim) == 1; };
   const bool good = mask.dim() == 2 ? fits(0, p.q_len) && fits(1, p.kv_len)
                                     : fits(0, p.batch) && fits(1, p.heads) && fits(2, p.q_len) && fits(3, p.kv_len);
-  TN_CHECK(good, "scaled_dot_product_attention_flash_attention: Please use the correct attn_mask shape, got ", mask.sizes());
+  TN_CHECK(good, "scaled_dot_product_attention_flash_attention: Please use the correct attn_mask shape, got ",
+           mask.sizes());
   const int64_t sizes[] = {p.batch, p.heads, p.q_len, p.kv_len};
   return matmul::expanded(mask, IntView(sizes, 4));
 }
@@ -141,11 +146,11 @@ Tensor expand_mask(const Tensor& mask, const Problem& p) {
 }  // namespace
 
 #define TN_FLASH "scaled_dot_product_attention_flash_attention: "
-Problem make_problem(const Tensor& q, const Tensor& k, const Tensor& v, double dropout_p, bool causal, OptionalTensor mask,
-                     std::optional<double> scale, bool any_mask) {
+Problem make_problem(const Tensor& q, const Tensor& k, const Tensor& v, double dropout_p, bool causal,
+                     OptionalTensor mask, std::optional<double> scale, bool any_mask) {
   const ScalarType dtype = q.dtype();
-  TN_CHECK(is_floating(dtype) && gemm::supports(dtype), TN_FLASH "Expected data type in FP32, FP64, BF16, FP16, but got ",
-           scalar_type_name(dtype), " instead.");
+  TN_CHECK(is_floating(dtype) && gemm::supports(dtype),
+           TN_FLASH "Expected data type in FP32, FP64, BF16, FP16, but got ", scalar_type_name(dtype), " instead.");
   TN_CHECK(q.dim() == 4 && k.dim() == 4 && v.dim() == 4, TN_FLASH "Accept only 4 dims inputs shape of {B, H, T, K}");
   TN_CHECK(dropout_p == 0.0, TN_FLASH "Currently do not support dropout > 0");
   TN_CHECK(q->size(3) == v->size(3) && k->size(3) == v->size(3), TN_FLASH "Q/K/V should have the same head size");
@@ -153,14 +158,15 @@ Problem make_problem(const Tensor& q, const Tensor& k, const Tensor& v, double d
            TN_FLASH "Attention mask is the same data type as query");
   TN_CHECK(!mask || mask->dim() == 2 || mask->dim() == 4, TN_FLASH "Attention mask dim in {2, 4}");
   for (const Tensor* t : {&k, &v})
-    TN_CHECK(t->dtype() == dtype, "expected scalar type ", scalar_type_name(dtype), " but found ", scalar_type_name(t->dtype()));
+    TN_CHECK(t->dtype() == dtype, "expected scalar type ", scalar_type_name(dtype), " but found ",
+             scalar_type_name(t->dtype()));
   // Upstream reads out of bounds below.
-  TN_CHECK(k->size(0) == q->size(0) && v->size(0) == q->size(0), TN_FLASH "expected one batch size, got ", q->size(0), ", ", k->size(0),
-           " and ", v->size(0));
-  TN_CHECK(k->size(1) == v->size(1) && k->size(2) == v->size(2), TN_FLASH "expected keys and values of one shape, got ", k.sizes(),
-           " and ", v.sizes());
-  TN_CHECK(q->size(1) == k->size(1) || (k->size(1) > 0 && q->size(1) % k->size(1) == 0), TN_FLASH "expected ", q->size(1),
-           " query heads to be a multiple of the key heads, got ", k->size(1));
+  TN_CHECK(k->size(0) == q->size(0) && v->size(0) == q->size(0), TN_FLASH "expected one batch size, got ", q->size(0),
+           ", ", k->size(0), " and ", v->size(0));
+  TN_CHECK(k->size(1) == v->size(1) && k->size(2) == v->size(2), TN_FLASH "expected keys and values of one shape, got ",
+           k.sizes(), " and ", v.sizes());
+  TN_CHECK(q->size(1) == k->size(1) || (k->size(1) > 0 && q->size(1) % k->size(1) == 0), TN_FLASH "expected ",
+           q->size(1), " query heads to be a multiple of the key heads, got ", k->size(1));
   Problem p;
   p.batch = q->size(0), p.heads = q->size(1), p.kv_heads = k->size(1), p.q_len = q->size(2), p.kv_len = k->size(2);
   p.group = p.kv_heads > 0 ? p.heads / p.kv_heads : 1;

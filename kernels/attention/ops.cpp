@@ -27,7 +27,8 @@ bool mask_fits(const Tensor& q, const Tensor& k, OptionalTensor mask) {
   return m.dim() == 4 && (m->size(0) == 1 || m->size(0) == q->size(0)) && (m->size(1) == 1 || m->size(1) == q->size(1));
 }
 
-bool flash_fits(const Tensor& q, const Tensor& k, const Tensor& v, OptionalTensor mask, double dropout_p, bool enable_gqa) {
+bool flash_fits(const Tensor& q, const Tensor& k, const Tensor& v, OptionalTensor mask, double dropout_p,
+                bool enable_gqa) {
   if (!attention::switches.flash || dropout_p > 0) return false;
   if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4) return false;
   if (!heads_fit(q, k, v, enable_gqa) || !mask_fits(q, k, mask)) return false;
@@ -42,8 +43,8 @@ bool flash_fits(const Tensor& q, const Tensor& k, const Tensor& v, OptionalTenso
 
 }  // namespace
 
-attention::Backend attention::choose_backend(const Tensor& q, const Tensor& k, const Tensor& v, OptionalTensor mask, double dropout_p,
-                                             bool enable_gqa) {
+attention::Backend attention::choose_backend(const Tensor& q, const Tensor& k, const Tensor& v, OptionalTensor mask,
+                                             double dropout_p, bool enable_gqa) {
   if (!switches.math && !switches.flash) return Backend::Error;
   if (flash_fits(q, k, v, mask, dropout_p, enable_gqa)) return Backend::Flash;
   if (switches.math) return Backend::Math;
@@ -52,7 +53,8 @@ attention::Backend attention::choose_backend(const Tensor& q, const Tensor& k, c
 }
 
 int64_t native::_fused_sdp_choice(const Tensor& query, const Tensor& key, const Tensor& value, OptionalTensor attn_mask,
-                                  double dropout_p, bool /*is_causal*/, std::optional<double> /*scale*/, bool enable_gqa) {
+                                  double dropout_p, bool /*is_causal*/, std::optional<double> /*scale*/,
+                                  bool enable_gqa) {
   const auto choice = attention::choose_backend(query, key, value, attn_mask, dropout_p, enable_gqa);
   TN_CHECK(choice != attention::Backend::Error, "No viable backend for scaled_dot_product_attention was found. ",
            "This is likely due to turning off both the math kernel and the fused kernels.");
@@ -60,8 +62,8 @@ int64_t native::_fused_sdp_choice(const Tensor& query, const Tensor& key, const 
 }
 
 std::tuple<Tensor, Tensor> native::_scaled_dot_product_flash_attention_for_cpu(const Tensor& query, const Tensor& key,
-                                                                               const Tensor& value, double dropout_p, bool is_causal,
-                                                                               OptionalTensor attn_mask,
+                                                                               const Tensor& value, double dropout_p,
+                                                                               bool is_causal, OptionalTensor attn_mask,
                                                                                std::optional<double> scale) {
   const auto problem = attention::make_problem(query, key, value, dropout_p, is_causal, attn_mask, scale, false);
   auto result = attention::run_forward(problem, query, key, value);

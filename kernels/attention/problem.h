@@ -24,9 +24,10 @@ struct Problem {
   int64_t visible(int64_t position) const { return causal ? std::min(position + 1, kv_len) : kv_len; }
 };
 
-// Checks with upstream's messages. A bool mask is taken only if `any_mask`: the operator itself refuses it, as upstream's.
-Problem make_problem(const Tensor& q, const Tensor& k, const Tensor& v, double dropout_p, bool causal, OptionalTensor mask,
-                     std::optional<double> scale, bool any_mask);
+// Checks with upstream's messages. A bool mask is taken only if `any_mask`: the operator itself refuses it, as
+// upstream's.
+Problem make_problem(const Tensor& q, const Tensor& k, const Tensor& v, double dropout_p, bool causal,
+                     OptionalTensor mask, std::optional<double> scale, bool any_mask);
 
 // The output, in q's order of dimensions, and the logarithms of the rows' sums, [batch, heads, q_len].
 struct Forward {
@@ -46,7 +47,8 @@ void gather_rows(const Tensor& t, int64_t b, int64_t h, int64_t row, int64_t cou
   const ScalarType wide = std::is_same_v<T, double> ? ScalarType::Double : ScalarType::Float;
   const int64_t n = t->size(3);
   if (t->stride(3) == 1 && t->stride(2) == n) {
-    convert_row(t.dtype(), head_of(t, b, h) + row * n * item, item, wide, reinterpret_cast<char*>(to), sizeof(T), count * n);
+    convert_row(t.dtype(), head_of(t, b, h) + row * n * item, item, wide, reinterpret_cast<char*>(to), sizeof(T),
+                count * n);
     return;
   }
   for (int64_t i = 0; i < count; ++i)
@@ -71,7 +73,8 @@ struct Block {
 };
 template <class T>
 Block<T> block_of(const Problem& p, const Tensor& t, int64_t b, int64_t h, int64_t row, int64_t count, T* room) {
-  if (p.dtype == p.wide) return {reinterpret_cast<const T*>(head_of(t, b, h)) + row * t->stride(2), t->stride(2), t->stride(3)};
+  if (p.dtype == p.wide)
+    return {reinterpret_cast<const T*>(head_of(t, b, h)) + row * t->stride(2), t->stride(2), t->stride(3)};
   gather_rows(t, b, h, row, count, room);
   return {room, p.head_size, 1};
 }
@@ -99,7 +102,8 @@ inline constexpr ScalarType kWide = std::is_same_v<T, double> ? ScalarType::Doub
 template <class T>
 class Room {
  public:
-  explicit Room(int64_t elements) : block_(empty(IntView(&elements, 1), kWide<T>)), next_(static_cast<T*>(block_->raw_data())) {}
+  explicit Room(int64_t elements)
+      : block_(empty(IntView(&elements, 1), kWide<T>)), next_(static_cast<T*>(block_->raw_data())) {}
   static int64_t padded(int64_t n) { return (n + 15) / 16 * 16; }
   T* take(int64_t n) {
     T* const part = next_;

@@ -22,7 +22,8 @@ T AddMask(T* scores, const T* mask, int64_t n) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (mask != nullptr) {
     int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) hn::Store(hn::Add(hn::Load(d, scores + i), hn::LoadU(d, mask + i)), d, scores + i);
+    for (; i + lanes <= n; i += lanes)
+      hn::Store(hn::Add(hn::Load(d, scores + i), hn::LoadU(d, mask + i)), d, scores + i);
     for (; i < n; ++i) scores[i] += mask[i];
   }
   auto largest = hn::Set(d, kLow);

@@ -4,8 +4,8 @@
 
 namespace tn::attention {
 
-// Rows begin at 64-byte boundaries and have room up to a multiple of this many elements; the functions read and write that
-// room, and what they add to a sum from it is zero.
+// Rows begin at 64-byte boundaries and have room up to a multiple of this many elements; the functions read and write
+// that room, and what they add to a sum from it is zero.
 inline constexpr int64_t kPad = 16;
 
 // Writes -inf behind the n scores, adds the mask unless it is null, and gives the largest score.

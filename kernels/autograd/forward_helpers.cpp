@@ -37,7 +37,8 @@ Tensor normalized_jvp(const Tensor& normal, const Tensor& dx, const Tensor& invs
   const Tensor centred = at::sub(dx, at::mean(dx, dims, true));
   return at::mul(invstd, at::sub(centred, at::mul(normal, at::mean(at::mul(normal, dx), dims, true))));
 }
-Tensor affine_jvp(const Tensor& normal, const Tensor& dnormal, const Tensor& weight, const Tensor& dweight, const Tensor& dbias) {
+Tensor affine_jvp(const Tensor& normal, const Tensor& dnormal, const Tensor& weight, const Tensor& dweight,
+                  const Tensor& dbias) {
   Tensor made = weight.defined() ? Tensor(at::mul(dnormal, weight)) : dnormal;
   if (dweight.defined()) made = at::add(made, at::mul(normal, dweight));
   return dbias.defined() ? Tensor(at::add(made, dbias)) : made;
@@ -63,7 +64,8 @@ Tensor evenly_read_jvp(const Tensor& tangent, const Tensor& input, const Tensor&
 
 Tensor amaxamin_jvp(const Tensor& x, const Tensor& dx, const Tensor& result, IntArrayRef dim, bool keepdim) {
   const Tensor mask = at::eq(x, with_dims(result, x, dim, keepdim));
-  return at::div(total(at::masked_fill(dx, at::logical_not(mask), tn::Scalar(int64_t{0})), dim, keepdim), total(mask, dim, keepdim));
+  return at::div(total(at::masked_fill(dx, at::logical_not(mask), tn::Scalar(int64_t{0})), dim, keepdim),
+                 total(mask, dim, keepdim));
 }
 
 Tensor logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bool keepdim) {
@@ -83,7 +85,9 @@ Tensor logcumsumexp_jvp(const Tensor& x, const Tensor& dx, int64_t dim) {
   TN_CHECK(!x.is_complex(), "logcumsumexp: expected a real tensor in forward mode, got a complex one");
   const tn::Scalar low(-std::numeric_limits<double>::infinity());
   const Tensor logs = at::add(x, at::log(at::abs(dx))), whole = at::logcumsumexp(x, dim);
-  const auto part = [&](const Tensor& outside) { return at::exp(at::sub(at::logcumsumexp(at::masked_fill(logs, outside, low), dim), whole)); };
+  const auto part = [&](const Tensor& outside) {
+    return at::exp(at::sub(at::logcumsumexp(at::masked_fill(logs, outside, low), dim), whole));
+  };
   const tn::Scalar zero(int64_t{0});
   return at::sub(part(at::le(dx, zero)), part(at::ge(dx, zero)));
 }
@@ -91,27 +95,34 @@ Tensor logcumsumexp_jvp(const Tensor& x, const Tensor& dx, int64_t dim) {
 Tensor cumprod_jvp(const Tensor& dx, const Tensor& x, const Tensor& result, int64_t dim) {
   if (x.dim() == 0) return dx;
   // The product rule step by step: exact where factors are zero, too.
-  const std::vector<tn::Tensor> factors = at::unbind(x, dim), tangents = at::unbind(dx, dim), products = at::unbind(result, dim);
+  const std::vector<tn::Tensor> factors = at::unbind(x, dim), tangents = at::unbind(dx, dim),
+                                products = at::unbind(result, dim);
   std::vector<tn::Tensor> made;
   for (size_t k = 0; k < factors.size(); ++k)
-    made.push_back(k == 0 ? tangents[0] : tn::Tensor(at::add(at::mul(made[k - 1], factors[k]), at::mul(products[k - 1], tangents[k]))));
+    made.push_back(k == 0
+                       ? tangents[0]
+                       : tn::Tensor(at::add(at::mul(made[k - 1], factors[k]), at::mul(products[k - 1], tangents[k]))));
   return made.empty() ? dx : Tensor(at::stack(made, dim));
 }
 
-Tensor clamp_jvp(const Tensor& x, const Tensor& dx, const Tensor& low, const Tensor& dlow, const Tensor& high, const Tensor& dhigh) {
+Tensor clamp_jvp(const Tensor& x, const Tensor& dx, const Tensor& low, const Tensor& dlow, const Tensor& high,
+                 const Tensor& dhigh) {
   if (!high.defined()) return at::where(at::lt(x, low), dlow, dx);
   if (!low.defined()) return at::where(at::gt(x, high), dhigh, dx);
   return at::where(at::gt(low, high), dhigh, at::where(at::lt(x, low), dlow, at::where(at::gt(x, high), dhigh, dx)));
 }
 
-Tensor norm_jvp(const Tensor& x, const Tensor& dx, const std::optional<Scalar>& p, const Tensor& norm, IntArrayRef dim, bool keepdim) {
+Tensor norm_jvp(const Tensor& x, const Tensor& dx, const std::optional<Scalar>& p, const Tensor& norm, IntArrayRef dim,
+                bool keepdim) {
   return contract(norm_backward(at::ones_like(norm), x, p, norm, dim, keepdim), dx, dim, keepdim);
 }
 Tensor norm_jvp(const Tensor& x, const Tensor& dx, const std::optional<Scalar>& p, const Tensor& norm) {
   return contract(norm_backward(at::ones_like(norm), x, p, norm), dx, {}, false);
 }
-Tensor linalg_vector_norm_jvp(const Tensor& x, const Tensor& dx, const Scalar& ord, const Tensor& norm, OptionalIntArrayRef dim, bool keepdim) {
-  return contract(linalg_vector_norm_backward(at::ones_like(norm), x, ord, norm, dim, keepdim), dx, dim.value_or(IntArrayRef()), keepdim);
+Tensor linalg_vector_norm_jvp(const Tensor& x, const Tensor& dx, const Scalar& ord, const Tensor& norm,
+                              OptionalIntArrayRef dim, bool keepdim) {
+  return contract(linalg_vector_norm_backward(at::ones_like(norm), x, ord, norm, dim, keepdim), dx,
+                  dim.value_or(IntArrayRef()), keepdim);
 }
 
 Tensor cat_jvp(TensorList tensors, int64_t dim) {
@@ -125,8 +136,9 @@ Tensor stack_jvp(TensorList tensors, int64_t dim) {
   return at::stack(tangents, dim);
 }
 
-Tensor batch_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&, const Tensor& dbias,
-                      const Tensor& running_mean, const Tensor& running_var, const Tensor& mean, const Tensor& invstd, bool train, double eps) {
+Tensor batch_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&,
+                      const Tensor& dbias, const Tensor& running_mean, const Tensor& running_var, const Tensor& mean,
+                      const Tensor& invstd, bool train, double eps) {
   std::vector<int64_t> dims = all_dims(x);
   dims.erase(dims.begin() + 1);
   const auto channels = [&](const Tensor& t) { return t.defined() ? per_channel(t, x.dim()) : t; };
@@ -137,8 +149,8 @@ Tensor batch_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, c
   return affine_jvp(normal, dnormal, channels(weight), channels(dweight), channels(dbias));
 }
 
-Tensor layer_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&, const Tensor& dbias,
-                      const Tensor& mean, const Tensor& invstd, IntArrayRef normalized_shape) {
+Tensor layer_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&,
+                      const Tensor& dbias, const Tensor& mean, const Tensor& invstd, IntArrayRef normalized_shape) {
   std::vector<int64_t> dims;
   for (int64_t d = x.dim() - normalized_shape.ssize(); d < x.dim(); ++d) dims.push_back(d);
   const Tensor normal = at::mul(at::sub(x, mean), invstd);
@@ -150,18 +162,20 @@ Tensor grouped(const Tensor& t, int64_t groups) { return at::reshape(t, IntArray
 Tensor per_group(const Tensor& t, int64_t groups) { return at::reshape(t, IntArrayRef({-1, groups, 1})); }
 }  // namespace
 
-Tensor group_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&, const Tensor& dbias,
-                      const Tensor& mean, const Tensor& invstd, int64_t groups) {
+Tensor group_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&,
+                      const Tensor& dbias, const Tensor& mean, const Tensor& invstd, int64_t groups) {
   const Tensor scale = per_group(invstd, groups);
   const Tensor normal = at::mul(at::sub(grouped(x, groups), per_group(mean, groups)), scale);
   const Tensor dnormal = normalized_jvp(normal, grouped(dx, groups), scale, {2});
   const auto channels = [&](const Tensor& t) { return t.defined() ? per_channel(t, x.dim()) : t; };
-  return affine_jvp(at::reshape(normal, x.sizes()), at::reshape(dnormal, x.sizes()), channels(weight), channels(dweight), channels(dbias));
+  return affine_jvp(at::reshape(normal, x.sizes()), at::reshape(dnormal, x.sizes()), channels(weight),
+                    channels(dweight), channels(dbias));
 }
 Tensor group_norm_mean_jvp(const Tensor& dx, const Tensor& mean, int64_t groups) {
   return at::reshape(at::mean(grouped(dx, groups), IntArrayRef({2}), false), mean.sizes());
 }
-Tensor group_norm_invstd_jvp(const Tensor& x, const Tensor& dx, const Tensor& mean, const Tensor& invstd, int64_t groups) {
+Tensor group_norm_invstd_jvp(const Tensor& x, const Tensor& dx, const Tensor& mean, const Tensor& invstd,
+                             int64_t groups) {
   const Tensor centred = at::sub(grouped(x, groups), per_group(mean, groups));
   const Tensor covariance = at::mean(at::mul(centred, grouped(dx, groups)), IntArrayRef({2}), false);
   return at::neg(at::mul(at::pow(invstd, tn::Scalar(int64_t{3})), at::reshape(covariance, invstd.sizes())));

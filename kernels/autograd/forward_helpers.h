@@ -1,5 +1,5 @@
-// Functions that upstream's forward-mode formulas call and that are no operators. Codegen reads the names from here, as it
-// does helpers.h.
+// Functions that upstream's forward-mode formulas call and that are no operators. Codegen reads the names from here, as
+// it does helpers.h.
 #pragma once
 #include "kernels/autograd/helpers.h"
 
@@ -17,19 +17,26 @@ Tensor logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bool ke
 Tensor safe_logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bool keepdim);
 Tensor logcumsumexp_jvp(const Tensor& x, const Tensor& dx, int64_t dim);
 Tensor cumprod_jvp(const Tensor& dx, const Tensor& x, const Tensor& result, int64_t dim);
-Tensor clamp_jvp(const Tensor& x, const Tensor& dx, const Tensor& low, const Tensor& dlow, const Tensor& high, const Tensor& dhigh);
-Tensor norm_jvp(const Tensor& x, const Tensor& dx, const std::optional<Scalar>& p, const Tensor& norm, IntArrayRef dim, bool keepdim);
+Tensor clamp_jvp(const Tensor& x, const Tensor& dx, const Tensor& low, const Tensor& dlow, const Tensor& high,
+                 const Tensor& dhigh);
+Tensor norm_jvp(const Tensor& x, const Tensor& dx, const std::optional<Scalar>& p, const Tensor& norm, IntArrayRef dim,
+                bool keepdim);
 Tensor norm_jvp(const Tensor& x, const Tensor& dx, const std::optional<Scalar>& p, const Tensor& norm);
-Tensor linalg_vector_norm_jvp(const Tensor& x, const Tensor& dx, const Scalar& ord, const Tensor& norm, OptionalIntArrayRef dim, bool keepdim);
+Tensor linalg_vector_norm_jvp(const Tensor& x, const Tensor& dx, const Scalar& ord, const Tensor& norm,
+                              OptionalIntArrayRef dim, bool keepdim);
 Tensor cat_jvp(TensorList tensors, int64_t dim);
 Tensor stack_jvp(TensorList tensors, int64_t dim);
-Tensor batch_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor& bias, const Tensor& dbias,
-                      const Tensor& running_mean, const Tensor& running_var, const Tensor& mean, const Tensor& invstd, bool train, double eps);
-Tensor layer_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor& bias, const Tensor& dbias,
-                      const Tensor& mean, const Tensor& invstd, IntArrayRef normalized_shape);
-Tensor group_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor& bias, const Tensor& dbias,
-                      const Tensor& mean, const Tensor& invstd, int64_t groups);
+Tensor batch_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight,
+                      const Tensor& bias, const Tensor& dbias, const Tensor& running_mean, const Tensor& running_var,
+                      const Tensor& mean, const Tensor& invstd, bool train, double eps);
+Tensor layer_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight,
+                      const Tensor& bias, const Tensor& dbias, const Tensor& mean, const Tensor& invstd,
+                      IntArrayRef normalized_shape);
+Tensor group_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight,
+                      const Tensor& bias, const Tensor& dbias, const Tensor& mean, const Tensor& invstd,
+                      int64_t groups);
 Tensor group_norm_mean_jvp(const Tensor& dx, const Tensor& mean, int64_t groups);
-Tensor group_norm_invstd_jvp(const Tensor& x, const Tensor& dx, const Tensor& mean, const Tensor& invstd, int64_t groups);
+Tensor group_norm_invstd_jvp(const Tensor& x, const Tensor& dx, const Tensor& mean, const Tensor& invstd,
+                             int64_t groups);
 
 }  // namespace tn::autograd

@@ -19,7 +19,8 @@ Tensor angle_backward(const Tensor& grad, const Tensor& self) {
   return slope.masked_fill(self == Scalar(0), Scalar(0));
 }
 
-std::tuple<Tensor, Tensor> atan2_backward(const Tensor& grad, const Tensor& self, const Tensor& other, const std::array<bool, 2>& mask) {
+std::tuple<Tensor, Tensor> atan2_backward(const Tensor& grad, const Tensor& self, const Tensor& other,
+                                          const std::array<bool, 2>& mask) {
   if (!grad.defined()) return {};
   const Tensor inverse = Tensor(self * self + other * other).reciprocal();
   return {mask[0] ? grad * (other * inverse) : Tensor(), mask[1] ? grad * (self * -inverse) : Tensor()};
@@ -35,7 +36,8 @@ Tensor rad2deg_backward(const Tensor& grad) { return grad * Scalar(180 / kPi); }
 std::tuple<Tensor, Tensor> polar_backward(const Tensor& grad, const Tensor& result) {
   if (!grad.defined()) return {};
   const Tensor conjugate = grad.conj();
-  return {at::real(conjugate * Tensor(at::sgn(result))), at::real(conjugate * (result * Scalar(std::complex<double>(0, 1))))};
+  return {at::real(conjugate * Tensor(at::sgn(result))),
+          at::real(conjugate * (result * Scalar(std::complex<double>(0, 1))))};
 }
 
 // I1' = I0 - I1 / x, which is 1/2 at 0.
@@ -59,9 +61,12 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tenso
   if (grad.dim() == 0 || grad.numel() == 0) return grad;
   const int64_t dims[] = {dim};
   const auto reversed = [&](const Tensor& t) { return Tensor(t.flip(IntArrayRef(dims))); };
-  if (grad.is_complex()) return reversed(reversed(grad * Tensor(Tensor(-result).exp()).conj()).cumsum(dim)) * Tensor(self.exp()).conj();
+  if (grad.is_complex())
+    return reversed(reversed(grad * Tensor(Tensor(-result).exp()).conj()).cumsum(dim)) * Tensor(self.exp()).conj();
   // Finite, so that differences of two of them are numbers when it is differentiated again.
-  const Scalar none = grad.scalar_type() == ScalarType::Double ? std::numeric_limits<double>::lowest() : static_cast<double>(std::numeric_limits<float>::lowest());
+  const Scalar none = grad.scalar_type() == ScalarType::Double
+                          ? std::numeric_limits<double>::lowest()
+                          : static_cast<double>(std::numeric_limits<float>::lowest());
   const Tensor size = Tensor(grad.abs()).log();
   const auto part = [&](const Tensor& chosen) {
     const Tensor logs = size.masked_fill(chosen.logical_not(), none) - result;
@@ -72,14 +77,16 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& self, const Tenso
 
 // ---- second derivatives ----------------------------------------------------------------------------------------
 
-Tensor elu_double_backward(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
-                           bool is_result, const Tensor& self_or_result) {
+Tensor elu_double_backward(const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale,
+                           const Scalar& input_scale, bool is_result, const Tensor& self_or_result) {
   const Tensor product = grad * grad_output * input_scale;
-  const Tensor curve = is_result ? product : Tensor(at::elu_backward(product, alpha, scale, input_scale, is_result, self_or_result));
+  const Tensor curve =
+      is_result ? product : Tensor(at::elu_backward(product, alpha, scale, input_scale, is_result, self_or_result));
   return curve * Tensor(self_or_result < Scalar(0)).to(grad.dtype());
 }
 
-Tensor gelu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& x, std::string_view approximate) {
+Tensor gelu_double_backward(const Tensor& grad, const Tensor& grad_output, const Tensor& x,
+                            std::string_view approximate) {
   const Tensor product = grad * grad_output;
   if (approximate != "tanh") {
     // x Phi(x) has the second derivative (2 - x^2) phi(x).

@@ -26,7 +26,8 @@ void refuse_formula(const char* node, const char* inputs, const char* missing) {
 }
 void fail_out(const char* op) {
   fail(ErrorKind::Runtime, op,
-       "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+       "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+       "requires grad.");
 }
 
 Tensor TypeAndSize::zeros() const { return at::zeros(sizes, options); }
@@ -49,38 +50,50 @@ IntArrayRef strides_or_error(const Tensor& t, const char*) { return t.strides();
 
 // ---- arithmetic ------------------------------------------------------------------------------------------------
 
-Tensor handle_r_to_c(ScalarType self, Tensor grad) { return !tn::is_complex(self) && tn::Tensor(grad).is_complex() ? Tensor(at::real(grad)) : grad; }
+Tensor handle_r_to_c(ScalarType self, Tensor grad) {
+  return !tn::is_complex(self) && tn::Tensor(grad).is_complex() ? Tensor(at::real(grad)) : grad;
+}
 Tensor maybe_multiply(const Tensor& t, const Scalar& s) { return s.equal(tn::Scalar(1)) ? t : t * s; }
 
-Tensor mul_tensor_backward(const Tensor& grad, const Tensor& other, ScalarType self) { return handle_r_to_c(self, grad * other.conj()); }
-Tensor mul_tensor_backward(const Tensor& grad, const Scalar& other, ScalarType self) { return handle_r_to_c(self, grad * other.conj()); }
+Tensor mul_tensor_backward(const Tensor& grad, const Tensor& other, ScalarType self) {
+  return handle_r_to_c(self, grad * other.conj());
+}
+Tensor mul_tensor_backward(const Tensor& grad, const Scalar& other, ScalarType self) {
+  return handle_r_to_c(self, grad * other.conj());
+}
 
-Tensor div_tensor_self_backward(const Tensor& grad, const Tensor& other, ScalarType self, std::optional<std::string_view> rounding) {
+Tensor div_tensor_self_backward(const Tensor& grad, const Tensor& other, ScalarType self,
+                                std::optional<std::string_view> rounding) {
   if (rounding) return at::zeros_like(grad, grad.options());
   return handle_r_to_c(self, grad / other.conj());
 }
-Tensor div_tensor_self_backward(const Tensor& grad, const Scalar& other, ScalarType self, std::optional<std::string_view> rounding) {
+Tensor div_tensor_self_backward(const Tensor& grad, const Scalar& other, ScalarType self,
+                                std::optional<std::string_view> rounding) {
   if (rounding) return at::zeros_like(grad, grad.options());
   return handle_r_to_c(self, grad / other.conj());
 }
-Tensor div_tensor_other_backward(const Tensor& grad, const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding) {
+Tensor div_tensor_other_backward(const Tensor& grad, const Tensor& self, const Tensor& other,
+                                 std::optional<std::string_view> rounding) {
   if (rounding) return at::zeros_like(grad, other.options());
   return handle_r_to_c(other.dtype(), -grad * ((self / other) / other).conj());
 }
 
 Tensor pow_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (exponent.equal(tn::Scalar(0.0))) return at::zeros_like(self);
-  if (exponent.isComplex()) return handle_r_to_c(self.dtype(), grad * (self.pow(Scalar(exponent.to_complex() - 1.0)) * exponent).conj());
+  if (exponent.isComplex())
+    return handle_r_to_c(self.dtype(), grad * (self.pow(Scalar(exponent.to_complex() - 1.0)) * exponent).conj());
   return handle_r_to_c(self.dtype(), grad * (self.pow(Scalar(exponent.toDouble() - 1)) * exponent).conj());
 }
 Tensor pow_backward_self(const Tensor& grad, const Tensor& self, const Tensor& exponent) {
-  const Tensor out = at::where(exponent == tn::Scalar(0.0), at::zeros({}, grad.options()), grad * (exponent * self.pow(exponent - tn::Scalar(1))).conj());
+  const Tensor out = at::where(exponent == tn::Scalar(0.0), at::zeros({}, grad.options()),
+                               grad * (exponent * self.pow(exponent - tn::Scalar(1))).conj());
   return handle_r_to_c(self.dtype(), out);
 }
 // d/dexponent is result * log(base), and 0 where the base is 0 and the exponent is not negative.
 Tensor pow_backward_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
   Tensor zero_base;
-  if (tn::is_complex(exponent.dtype())) zero_base = at::logical_and(self == tn::Scalar(0), at::real(exponent) >= tn::Scalar(0));
+  if (tn::is_complex(exponent.dtype()))
+    zero_base = at::logical_and(self == tn::Scalar(0), at::real(exponent) >= tn::Scalar(0));
   else zero_base = at::logical_and(self == tn::Scalar(0), exponent >= tn::Scalar(0));
   const Tensor out = grad * at::where(zero_base, at::zeros({}, grad.options()), (result * self.log()).conj());
   return handle_r_to_c(exponent.dtype(), out);
@@ -91,7 +104,8 @@ Tensor pow_backward_exponent(const Tensor& grad, const Scalar& base, const Tenso
 }
 
 // A bound that equals the value lets the gradient pass; NaN bounds don't.
-Tensor clamp_backward(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
+Tensor clamp_backward(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& min,
+                      const std::optional<Scalar>& max) {
   const Tensor zero = at::scalar_tensor(Scalar(0.0), grad.options());
   if (min && max) return at::where(at::logical_and(self >= *min, self <= *max), grad, zero);
   if (min) return at::where(self >= *min, grad, zero);
@@ -105,8 +119,8 @@ Tensor clamp_backward(const Tensor& grad, const Tensor& self, const Tensor& min,
   if (max.defined()) return at::where(self <= max, grad, zero);
   return grad;
 }
-std::tuple<Tensor, Tensor> clamp_backward_min_max(const Tensor& grad, const Tensor& self, const Tensor& min, const Tensor& max,
-                                                  const std::array<bool, 2>& mask) {
+std::tuple<Tensor, Tensor> clamp_backward_min_max(const Tensor& grad, const Tensor& self, const Tensor& min,
+                                                  const Tensor& max, const std::array<bool, 2>& mask) {
   std::tuple<Tensor, Tensor> out;
   const Tensor zero = at::scalar_tensor(Scalar(0.0), grad.options());
   if (max.defined() && min.defined()) {
@@ -185,7 +199,8 @@ Tensor prod_backward(const Tensor& grad, const Tensor& input, const Tensor& resu
   return g * (left * right).conj();
 }
 Tensor softmax_double_backward(const Tensor& grad, const Tensor& grad_output, int64_t dim, const Tensor& output) {
-  return grad_output * grad - (output * grad_output).sum(IntArrayRef(dim), true) * grad - grad_output * (output * grad).sum(IntArrayRef(dim), true);
+  return grad_output * grad - (output * grad_output).sum(IntArrayRef(dim), true) * grad -
+         grad_output * (output * grad).sum(IntArrayRef(dim), true);
 }
 
 // ---- products --------------------------------------------------------------------------------------------------
@@ -195,11 +210,13 @@ bool column_major(IntArrayRef sizes, IntArrayRef strides) { return strides[0] ==
 }  // namespace
 
 // The gradient takes its operand's storage order, which saves the optimiser a transposition.
-Tensor mm_mat1_backward(const Tensor& grad, const Tensor& mat2, IntArrayRef sizes, IntArrayRef strides, Layout, const Scalar& alpha) {
+Tensor mm_mat1_backward(const Tensor& grad, const Tensor& mat2, IntArrayRef sizes, IntArrayRef strides, Layout,
+                        const Scalar& alpha) {
   if (column_major(sizes, strides)) return maybe_multiply(mat2.conj().mm(grad.t()).t(), alpha.conj());
   return maybe_multiply(grad.mm(mat2.t().conj()), alpha.conj());
 }
-Tensor mm_mat2_backward(const Tensor& grad, const Tensor& mat1, IntArrayRef sizes, IntArrayRef strides, Layout, const Scalar& alpha) {
+Tensor mm_mat2_backward(const Tensor& grad, const Tensor& mat1, IntArrayRef sizes, IntArrayRef strides, Layout,
+                        const Scalar& alpha) {
   if (column_major(sizes, strides)) return maybe_multiply(grad.t().mm(mat1.conj()).t(), alpha.conj());
   return maybe_multiply(mat1.t().conj().mm(grad), alpha.conj());
 }
@@ -208,7 +225,8 @@ Tensor mm_mat2_backward(const Tensor& grad, const Tensor& mat1, IntArrayRef size
 
 Tensor permute_backwards(const Tensor& grad, IntArrayRef dims) {
   std::vector<int64_t> inverse(dims.size());
-  for (size_t i = 0; i < dims.size(); ++i) inverse[static_cast<size_t>(wrap_dim(dims[i], dims.ssize()))] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < dims.size(); ++i)
+    inverse[static_cast<size_t>(wrap_dim(dims[i], dims.ssize()))] = static_cast<int64_t>(i);
   return grad.permute(inverse);
 }
 Tensor unsqueeze_to(const Tensor& t, IntArrayRef sizes) {
@@ -217,7 +235,9 @@ Tensor unsqueeze_to(const Tensor& t, IntArrayRef sizes) {
     if (sizes[d] == 1) out = out.unsqueeze(static_cast<int64_t>(d));
   return out;
 }
-Tensor unsqueeze_to(const Tensor& t, int64_t dim, IntArrayRef sizes) { return unsqueeze_to(t, IntArrayRef(dim), sizes); }
+Tensor unsqueeze_to(const Tensor& t, int64_t dim, IntArrayRef sizes) {
+  return unsqueeze_to(t, IntArrayRef(dim), sizes);
+}
 Tensor unsqueeze_to(const Tensor& t, IntArrayRef dims, IntArrayRef sizes) {
   if (sizes.empty()) return t;
   const uint64_t mask = dim_mask(OptionalIntArrayRef(dims), sizes.ssize(), false);
@@ -226,11 +246,12 @@ Tensor unsqueeze_to(const Tensor& t, IntArrayRef dims, IntArrayRef sizes) {
     if ((mask >> d & 1) && sizes[d] == 1) out = out.unsqueeze(static_cast<int64_t>(d));
   return out;
 }
-Tensor slice_backward_wrapper(const Tensor& grad, IntArrayRef sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                              int64_t step) {
+Tensor slice_backward_wrapper(const Tensor& grad, IntArrayRef sizes, int64_t dim, std::optional<int64_t> start,
+                              std::optional<int64_t> end, int64_t step) {
   return at::slice_backward(grad, sizes, dim, start.value_or(0), end.value_or(INT64_MAX), step);
 }
-Tensor split_with_sizes_backward(const GradList& grads, IntArrayRef split_sizes, int64_t dim, IntArrayRef sizes, const TensorOptions& options) {
+Tensor split_with_sizes_backward(const GradList& grads, IntArrayRef split_sizes, int64_t dim, IntArrayRef sizes,
+                                 const TensorOptions& options) {
   dim = wrap_dim(dim, sizes.ssize());
   std::vector<tn::Tensor> parts(grads.begin(), grads.end());
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -241,7 +262,8 @@ Tensor split_with_sizes_backward(const GradList& grads, IntArrayRef split_sizes,
   }
   return at::cat(TensorList(parts), dim);
 }
-Tensor split_backward(const GradList& grads, int64_t split_size, int64_t dim, IntArrayRef sizes, const TensorOptions& options) {
+Tensor split_backward(const GradList& grads, int64_t split_size, int64_t dim, IntArrayRef sizes,
+                      const TensorOptions& options) {
   dim = wrap_dim(dim, sizes.ssize());
   std::vector<int64_t> parts(grads.size(), split_size);
   parts.back() = sizes[static_cast<size_t>(dim)] - split_size * (static_cast<int64_t>(grads.size()) - 1);

@@ -8,7 +8,9 @@ namespace tn::autograd {
 namespace {
 
 // A real operand of a complex result takes the gradient's real part.
-Tensor like(const Tensor& grad, ScalarType dtype) { return grad.is_complex() && !is_complex(dtype) ? Tensor(at::real(grad)) : grad; }
+Tensor like(const Tensor& grad, ScalarType dtype) {
+  return grad.is_complex() && !is_complex(dtype) ? Tensor(at::real(grad)) : grad;
+}
 
 }  // namespace
 
@@ -74,24 +76,27 @@ Tensor index_backward(const Tensor& zeros, TensorList indices, const Tensor& gra
 
 namespace {
 
-// What the two families of reductions share: `take` reads a result's values for the source, `add` sums the source into zeros.
+// What the two families of reductions share: `take` reads a result's values for the source, `add` sums the source into
+// zeros.
 template <class Take, class Add, class Reduce, class Clear>
-std::tuple<Tensor, Tensor> reduce_backward(const char* op, const Tensor& grad, const Tensor& self, const Tensor& source, std::string_view reduce,
-                                           bool include_self, const Tensor& result, const Take& take, const Add& add, const Reduce& again,
-                                           const Clear& clear) {
+std::tuple<Tensor, Tensor> reduce_backward(const char* op, const Tensor& grad, const Tensor& self, const Tensor& source,
+                                           std::string_view reduce, bool include_self, const Tensor& result,
+                                           const Take& take, const Add& add, const Reduce& again, const Clear& clear) {
   if (!grad.defined()) return {};
   Tensor to_self, to_source;
   if (reduce == "sum") {
     to_self = grad;
     to_source = take(grad);
   } else if (reduce == "mean") {
-    Tensor count = add(include_self ? Tensor(at::ones_like(grad)) : Tensor(at::zeros_like(grad)), Tensor(at::ones_like(source)));
+    Tensor count =
+        add(include_self ? Tensor(at::ones_like(grad)) : Tensor(at::zeros_like(grad)), Tensor(at::ones_like(source)));
     count = count.masked_fill(count == Scalar(0), Scalar(1));
     to_self = grad / count;
     to_source = take(grad) / take(count);
   } else if (reduce == "amax" || reduce == "amin") {
     // Shared by all that reach the extreme.
-    const Tensor self_wins = Tensor(self == result).to(self.dtype()), source_wins = Tensor(source == take(result)).to(self.dtype());
+    const Tensor self_wins = Tensor(self == result).to(self.dtype()),
+                 source_wins = Tensor(source == take(result)).to(self.dtype());
     const Tensor share = grad / add(self_wins, source_wins);
     to_self = self_wins * share;
     to_source = source_wins * take(share);
@@ -112,28 +117,37 @@ std::tuple<Tensor, Tensor> reduce_backward(const char* op, const Tensor& grad, c
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> scatter_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                                                   std::string_view reduce, bool include_self, const Tensor& result) {
+std::tuple<Tensor, Tensor> scatter_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim,
+                                                   const Tensor& index, const Tensor& src, std::string_view reduce,
+                                                   bool include_self, const Tensor& result) {
   return reduce_backward(
-      "scatter_reduce", grad, self, src, reduce, include_self, result, [&](const Tensor& t) { return Tensor(t.gather(dim, index)); },
+      "scatter_reduce", grad, self, src, reduce, include_self, result,
+      [&](const Tensor& t) { return Tensor(t.gather(dim, index)); },
       [&](const Tensor& into, const Tensor& t) { return Tensor(into.scatter_add(dim, index, t)); },
-      [&](const Tensor& into, const Tensor& t) { return Tensor(into.scatter_reduce(dim, index, t, reduce, include_self)); },
+      [&](const Tensor& into, const Tensor& t) {
+        return Tensor(into.scatter_reduce(dim, index, t, reduce, include_self));
+      },
       [&](const Tensor& t) { return Tensor(t.scatter(dim, index, Scalar(0))); });
 }
 
-std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
-                                                 std::string_view reduce, bool include_self, const Tensor& result) {
+std::tuple<Tensor, Tensor> index_reduce_backward(const Tensor& grad, const Tensor& self, int64_t dim,
+                                                 const Tensor& index, const Tensor& source, std::string_view reduce,
+                                                 bool include_self, const Tensor& result) {
   return reduce_backward(
-      "index_reduce", grad, self, source, reduce, include_self, result, [&](const Tensor& t) { return Tensor(t.index_select(dim, index)); },
+      "index_reduce", grad, self, source, reduce, include_self, result,
+      [&](const Tensor& t) { return Tensor(t.index_select(dim, index)); },
       [&](const Tensor& into, const Tensor& t) { return Tensor(into.index_add(dim, index, t)); },
-      [&](const Tensor& into, const Tensor& t) { return Tensor(into.index_reduce(dim, index, t, reduce, include_self)); },
+      [&](const Tensor& into, const Tensor& t) {
+        return Tensor(into.index_reduce(dim, index, t, reduce, include_self));
+      },
       [&](const Tensor& t) { return Tensor(t.index_fill(dim, index, Scalar(0))); });
 }
 
 // ---- products --------------------------------------------------------------------------------------------------
 
-std::tuple<Tensor, Tensor, Tensor> _trilinear_backward(const Tensor& grad, const Tensor& i1, const Tensor& i2, const Tensor& i3,
-                                                       IntArrayRef expand1, IntArrayRef expand2, IntArrayRef expand3, IntArrayRef sumdim,
+std::tuple<Tensor, Tensor, Tensor> _trilinear_backward(const Tensor& grad, const Tensor& i1, const Tensor& i2,
+                                                       const Tensor& i3, IntArrayRef expand1, IntArrayRef expand2,
+                                                       IntArrayRef expand3, IntArrayRef sumdim,
                                                        const std::array<bool, 3>& mask) {
   Tensor g1, g2, g3;
   if (!grad.defined()) return {};
@@ -143,18 +157,22 @@ std::tuple<Tensor, Tensor, Tensor> _trilinear_backward(const Tensor& grad, const
   return {g1, g2, g3};
 }
 
-std::tuple<Tensor, Tensor> _euclidean_dist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2, const Tensor& result) {
+std::tuple<Tensor, Tensor> _euclidean_dist_backward(const Tensor& grad, const Tensor& x1, const Tensor& x2,
+                                                    const Tensor& result) {
   if (!grad.defined()) return {};
   const Tensor ratio = Tensor(grad / result).masked_fill(result == Scalar(0), Scalar(0));
   const int64_t last[] = {-1}, before[] = {-2};
-  return {x1 * Tensor(ratio.sum(IntArrayRef(last), true)) - Tensor(ratio.matmul(x2)),
-          x2 * Tensor(Tensor(ratio.sum(IntArrayRef(before))).unsqueeze(-1)) - Tensor(ratio.transpose(-2, -1)).matmul(x1)};
+  return {
+      x1 * Tensor(ratio.sum(IntArrayRef(last), true)) - Tensor(ratio.matmul(x2)),
+      x2 * Tensor(Tensor(ratio.sum(IntArrayRef(before))).unsqueeze(-1)) - Tensor(ratio.transpose(-2, -1)).matmul(x1)};
 }
 
-Tensor _grouped_mm_mat1_backward(const Tensor& grad, const Tensor& mat2, IntArrayRef, IntArrayRef, Layout, const Tensor& offs, const Scalar& alpha) {
+Tensor _grouped_mm_mat1_backward(const Tensor& grad, const Tensor& mat2, IntArrayRef, IntArrayRef, Layout,
+                                 const Tensor& offs, const Scalar& alpha) {
   return maybe_multiply(at::_grouped_mm(grad, mat2.transpose(-2, -1), OptionalTensor(offs)), alpha);
 }
-Tensor _grouped_mm_mat2_backward(const Tensor& grad, const Tensor& mat1, IntArrayRef, IntArrayRef, Layout, const Tensor& offs, const Scalar& alpha) {
+Tensor _grouped_mm_mat2_backward(const Tensor& grad, const Tensor& mat1, IntArrayRef, IntArrayRef, Layout,
+                                 const Tensor& offs, const Scalar& alpha) {
   return maybe_multiply(at::_grouped_mm(mat1.transpose(-2, -1), grad, OptionalTensor(offs)), alpha);
 }
 

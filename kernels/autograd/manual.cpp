@@ -46,20 +46,22 @@ const tn::Tensor& v_copy_(const tn::Tensor& self, const tn::Tensor& src, bool no
   }
   {
     const ExcludeGuard below(kAutogradKeys);
-    door::Call<const tn::Tensor&(const tn::Tensor&, const tn::Tensor&, bool)>::below(op_rows[kOp_copy_], DispatchKey::AutogradOther, self, src,
-                                                                                      non_blocking);
+    door::Call<const tn::Tensor&(const tn::Tensor&, const tn::Tensor&, bool)>::below(
+        op_rows[kOp_copy_], DispatchKey::AutogradOther, self, src, non_blocking);
   }
   if (node) rebase_history(self, node);
   if (differentiable && forward::any_dual(self, src)) {
     const tn::Tensor tangent = forward::is_dual(src) ? forward::tangent_of(src) : tn::at::zeros_like(self);
     // In the written tensor's dtype and shape, as the values are.
     if (forward::is_dual(self)) forward::set_tangent(self, tangent, true);
-    else forward::set_tangent(self, tn::at::clone(tn::at::expand(tn::at::to(tangent, self.dtype()), self.sizes())), true);
+    else
+      forward::set_tangent(self, tn::at::clone(tn::at::expand(tn::at::to(tangent, self.dtype()), self.sizes())), true);
   }
   return self;
 }
 
-// Views of the value alone and with a tangent. Further down they are plain views: each function transform has its own tangents.
+// Views of the value alone and with a tangent. Further down they are plain views: each function transform has its own
+// tangents.
 class FwPrimalBackward final : public Node {
  public:
   FwPrimalBackward() : Node("FwPrimalBackward0") {}
@@ -79,7 +81,8 @@ tn::Tensor v__fw_primal(const tn::Tensor& self, int64_t) {
   return primal;
 }
 tn::Tensor v__make_dual(const tn::Tensor& primal, const tn::Tensor& tangent, int64_t level) {
-  TN_CHECK(!forward::is_dual(primal), "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level ", level,
+  TN_CHECK(!forward::is_dual(primal),
+           "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level ", level,
            " is not supported.");
   tn::Tensor dual = tn::at::alias(primal);
   forward::set_tangent(dual, tangent, false);
@@ -88,7 +91,8 @@ tn::Tensor v__make_dual(const tn::Tensor& primal, const tn::Tensor& tangent, int
 
 constinit const Adapter primal_adapter = &door::Call<tn::Tensor(const tn::Tensor&, int64_t)>::adapt;
 constinit const Adapter dual_adapter = &door::Call<tn::Tensor(const tn::Tensor&, const tn::Tensor&, int64_t)>::adapt;
-constinit const Adapter copy_adapter = &door::Call<const tn::Tensor&(const tn::Tensor&, const tn::Tensor&, bool)>::adapt;
+constinit const Adapter copy_adapter =
+    &door::Call<const tn::Tensor&(const tn::Tensor&, const tn::Tensor&, bool)>::adapt;
 
 }  // namespace
 }  // namespace autograd

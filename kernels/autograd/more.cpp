@@ -30,12 +30,15 @@ Tensor reduced(const Tensor& t, int64_t n, int64_t reduction) { return reduction
 
 }  // namespace
 
-std::vector<int64_t> reverse_list(IntArrayRef list) { return {std::reverse_iterator(list.end()), std::reverse_iterator(list.begin())}; }
+std::vector<int64_t> reverse_list(IntArrayRef list) {
+  return {std::reverse_iterator(list.end()), std::reverse_iterator(list.begin())};
+}
 std::vector<int64_t> reverse_list_symint(IntArrayRef list) { return reverse_list(list); }
 
 // ---- selections and scans --------------------------------------------------------------------------------------
 
-Tensor value_selecting_reduction_backward_symint(const Tensor& grad, int64_t dim, const Tensor& indices, IntArrayRef sizes, bool keepdim) {
+Tensor value_selecting_reduction_backward_symint(const Tensor& grad, int64_t dim, const Tensor& indices,
+                                                 IntArrayRef sizes, bool keepdim) {
   const bool insert = !keepdim && !sizes.empty();
   const Tensor g = insert ? grad.unsqueeze(dim) : grad, i = insert ? indices.unsqueeze(dim) : indices;
   return at::zeros(sizes, g.options()).scatter(dim, i, g);
@@ -44,8 +47,8 @@ Tensor cumsum_backward(const Tensor& grad, int64_t dim) {
   if (grad.numel() <= 1 || grad.size(dim) == 1) return grad;
   return grad.flip(IntArrayRef(dim)).cumsum(dim).flip(IntArrayRef(dim));
 }
-// Without zeros: the reversed running sum of grad * output, over the input. With zeros, each element's derivative is the
-// running product that leaves it out.
+// Without zeros: the reversed running sum of grad * output, over the input. With zeros, each element's derivative is
+// the running product that leaves it out.
 Tensor cumprod_backward(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& output) {
   if (input.numel() <= 1) return grad;
   dim = wrap_dim(dim, input.dim());
@@ -69,7 +72,9 @@ Tensor cummaxmin_backward(const Tensor& grad, const Tensor& input, const Tensor&
   if (input.numel() == 0) return input;
   return at::zeros(input.sizes(), grad.options()).scatter_add(dim, indices, grad);
 }
-Tensor trace_backward_symint(const Tensor& grad, IntArrayRef sizes) { return at::eye(sizes[0], sizes[1], grad.options()) * grad; }
+Tensor trace_backward_symint(const Tensor& grad, IntArrayRef sizes) {
+  return at::eye(sizes[0], sizes[1], grad.options()) * grad;
+}
 Tensor repeat_backward(const Tensor& grad, IntArrayRef repeats, IntArrayRef sizes) {
   std::vector<int64_t> split, copies;
   const size_t lead = repeats.size() - sizes.size();
@@ -87,7 +92,9 @@ Tensor constant_pad_nd_backward(const Tensor& grad, IntArrayRef pad) {
 Tensor take_backward(const Tensor& grad, const Tensor& self, const Tensor& index) {
   const Tensor flat = index.reshape(IntArrayRef(-1));
   const Tensor wrapped = at::where(flat < Scalar(0), flat + Scalar(self.numel()), flat);
-  return at::zeros(IntArrayRef(self.numel()), grad.options()).scatter_add(0, wrapped, grad.reshape(IntArrayRef(-1))).reshape(self.sizes());
+  return at::zeros(IntArrayRef(self.numel()), grad.options())
+      .scatter_add(0, wrapped, grad.reshape(IntArrayRef(-1)))
+      .reshape(self.sizes());
 }
 Tensor embedding_dense_double_backward_symint(const Tensor& grad, const Tensor& indices, int64_t padding_idx) {
   std::vector<int64_t> sizes = indices.sizes().vec();
@@ -103,7 +110,8 @@ Tensor logsumexp_backward(const Tensor& grad, const Tensor& self, const Tensor& 
   const Tensor g = unreduce(grad, dim, self.dim(), keepdim), r = unreduce(result, dim, self.dim(), keepdim);
   return g * (self - r).exp().conj();
 }
-Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool keepdim) {
+Tensor var_backward(const Tensor& grad, const Tensor& self, OptionalIntArrayRef dim,
+                    const std::optional<Scalar>& correction, bool keepdim) {
   const double c = correction ? correction->toDouble() : 1.0;
   const bool all = self.dim() == 0 || !dim || dim->empty();
   int64_t n = 1;
@@ -124,20 +132,23 @@ static Tensor mean_part(const Tensor& gmean, const Tensor& self, OptionalIntArra
   const Tensor g = unreduce(gmean, dim, self.dim(), keepdim);
   return g.expand(self.sizes()) * Scalar(static_cast<double>(g.numel()) / static_cast<double>(self.numel()));
 }
-static Tensor sum_of(const Tensor& a, const Tensor& b) { return a.defined() && b.defined() ? a + b : a.defined() ? a : b; }
+static Tensor sum_of(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() ? a + b : a.defined() ? a : b;
+}
 Tensor var_mean_backward(const Tensor& gvar, const Tensor& gmean, const Tensor& self, OptionalIntArrayRef dim,
                          const std::optional<Scalar>& correction, bool keepdim) {
   return sum_of(gvar.defined() ? var_backward(gvar, self, dim, correction, keepdim) : Tensor(),
                 gmean.defined() ? mean_part(gmean, self, dim, keepdim) : Tensor());
 }
-Tensor std_mean_backward(const Tensor& gstd, const Tensor& gmean, const Tensor& self, const Tensor& std, OptionalIntArrayRef dim,
-                         const std::optional<Scalar>& correction, bool keepdim) {
+Tensor std_mean_backward(const Tensor& gstd, const Tensor& gmean, const Tensor& self, const Tensor& std,
+                         OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool keepdim) {
   return sum_of(gstd.defined() ? std_backward(std, gstd, self, dim, correction, keepdim) : Tensor(),
                 gmean.defined() ? mean_part(gmean, self, dim, keepdim) : Tensor());
 }
 
 // The subgradient at zero is zero; the infinity norm shares its gradient among the largest.
-static Tensor norm_gradient(const Tensor& grad, const Tensor& self, double p, const Tensor& norm, OptionalIntArrayRef dim) {
+static Tensor norm_gradient(const Tensor& grad, const Tensor& self, double p, const Tensor& norm,
+                            OptionalIntArrayRef dim) {
   if (p == 0.0) return {};  // as upstream: no gradient, where a zero one would do as well
   if (p == 1.0) return self.sgn() * grad;
   if (p == 2.0) return grad * (self / norm).masked_fill(norm == Scalar(0), Scalar(0));
@@ -154,19 +165,20 @@ static Tensor norm_gradient(const Tensor& grad, const Tensor& self, double p, co
   const Tensor direction = p < 2.0 ? (self.sgn() * size.pow(Scalar(p - 1))) : self * size.pow(Scalar(p - 2));
   return direction * scale.masked_fill(norm == Scalar(0), Scalar(0));
 }
-Tensor linalg_vector_norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord, const Tensor& norm, OptionalIntArrayRef dim,
-                                   bool keepdim) {
+Tensor linalg_vector_norm_backward(const Tensor& grad, const Tensor& self, const Scalar& ord, const Tensor& norm,
+                                   OptionalIntArrayRef dim, bool keepdim) {
   const int64_t n = self.dim();
   return norm_gradient(unreduce(grad, dim, n, keepdim), self, ord.toDouble(), unreduce(norm, dim, n, keepdim), dim);
 }
 Tensor norm_backward(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& p, const Tensor& norm) {
   return linalg_vector_norm_backward(grad, self, p.value_or(Scalar(2.0)), norm, {}, true);
 }
-Tensor norm_backward(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& p, const Tensor& norm, IntArrayRef dim, bool keepdim) {
+Tensor norm_backward(const Tensor& grad, const Tensor& self, const std::optional<Scalar>& p, const Tensor& norm,
+                     IntArrayRef dim, bool keepdim) {
   return linalg_vector_norm_backward(grad, self, p.value_or(Scalar(2.0)), norm, dim, keepdim);
 }
-Tensor aminmax_backward(const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& grad_min, const Tensor& grad_max,
-                        const Tensor& min, const Tensor& max) {
+Tensor aminmax_backward(const Tensor& self, std::optional<int64_t> dim, bool keepdim, const Tensor& grad_min,
+                        const Tensor& grad_max, const Tensor& min, const Tensor& max) {
   const OptionalIntArrayRef dims = dim ? OptionalIntArrayRef(IntArrayRef(*dim)) : OptionalIntArrayRef();
   const auto part = [&](const Tensor& grad, const Tensor& extreme) {
     if (!grad.defined()) return Tensor();
@@ -208,7 +220,8 @@ Tensor infinitely_differentiable_native_dropout_backward(const Tensor& grad, con
 Tensor native_dropout_double_backward(const Tensor& ggi, const Tensor&, const Tensor& mask, double scale) {
   return infinitely_differentiable_native_dropout_backward(ggi, mask, scale);
 }
-Tensor binary_cross_entropy_target_backward(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
+Tensor binary_cross_entropy_target_backward(const Tensor& grad, const Tensor& self, const Tensor& target,
+                                            const Tensor& weight, int64_t reduction) {
   Tensor g = grad * ((Scalar(1.0) - self).log() - self.log());
   if (weight.defined()) g = g * weight;
   return reduced(g, target.numel(), reduction);
@@ -216,19 +229,21 @@ Tensor binary_cross_entropy_target_backward(const Tensor& grad, const Tensor& se
 Tensor mse_loss_double_backward(const Tensor& grad, const Tensor& input, int64_t reduction) {
   return reduced(grad * Scalar(2), input.numel(), reduction);
 }
-Tensor smooth_l1_loss_double_backward(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double beta) {
+Tensor smooth_l1_loss_double_backward(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction,
+                                      double beta) {
   const Tensor near = (input - target).abs() < Scalar(beta);
   return reduced(at::where(near, grad / Scalar(beta), Scalar(0.0)), input.numel(), reduction);
 }
-Tensor huber_loss_double_backward(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction, double delta) {
+Tensor huber_loss_double_backward(const Tensor& grad, const Tensor& input, const Tensor& target, int64_t reduction,
+                                  double delta) {
   const Tensor near = (input - target).abs() < Scalar(delta);
   return reduced(at::where(near, grad, Scalar(0.0)), input.numel(), reduction);
 }
 
 // Plain operators, so that it can be differentiated again. Statistics' own gradients join in as the formula says.
 std::tuple<Tensor, Tensor, Tensor> infinitely_differentiable_native_group_norm_backward(
-    const Tensor& dy, const Tensor& dmean, const Tensor& drstd, const Tensor& x, const Tensor& mean, const Tensor& rstd, const Tensor& gamma,
-    int64_t n, int64_t c, int64_t hw, int64_t group, double eps, const std::array<bool, 3>& mask) {
+    const Tensor& dy, const Tensor& dmean, const Tensor& drstd, const Tensor& x, const Tensor& mean, const Tensor& rstd,
+    const Tensor& gamma, int64_t n, int64_t c, int64_t hw, int64_t group, double eps, const std::array<bool, 3>& mask) {
   (void)eps;
   const int64_t d = c / group;
   const double s = 1.0 / static_cast<double>(d * hw);
@@ -242,14 +257,16 @@ std::tuple<Tensor, Tensor, Tensor> infinitely_differentiable_native_group_norm_b
     if (dy.defined()) {
       Tensor g = dy.reshape(wide);
       if (gamma.defined()) g = g * gamma.reshape(channels);
-      const Tensor a = g.sum(IntArrayRef(inner), true) * Scalar(s), b = (g * hat).sum(IntArrayRef(inner), true) * Scalar(s);
+      const Tensor a = g.sum(IntArrayRef(inner), true) * Scalar(s),
+                   b = (g * hat).sum(IntArrayRef(inner), true) * Scalar(s);
       dx = rt * (g - a - hat * b);
     }
     if (dmean.defined()) dx = sum_of(dx, dmean.reshape(stats).expand(wide) * Scalar(s));
     if (drstd.defined()) dx = sum_of(dx, -(drstd.reshape(stats) * rt * rt * rt * (xt - mt)) * Scalar(s));
     if (dx.defined()) std::get<0>(out) = dx.reshape(x.sizes());
   }
-  if (mask[1] && dy.defined()) std::get<1>(out) = (dy.reshape(wide) * hat).sum(IntArrayRef(outer)).reshape(IntArrayRef(c));
+  if (mask[1] && dy.defined())
+    std::get<1>(out) = (dy.reshape(wide) * hat).sum(IntArrayRef(outer)).reshape(IntArrayRef(c));
   if (mask[2] && dy.defined()) std::get<2>(out) = dy.reshape(wide).sum(IntArrayRef(outer)).reshape(IntArrayRef(c));
   return out;
 }

@@ -1,13 +1,14 @@
-// Second derivatives of normalisations. With hat = (x - mean) * rstd and h = grad * weight over n elements, the gradient is
-// dx = rstd * project(h), where project(v) = v - avg(v) - hat * avg(v * hat), and it is differentiated from there.
+// Second derivatives of normalisations. With hat = (x - mean) * rstd and h = grad * weight over n elements, the
+// gradient is dx = rstd * project(h), where project(v) = v - avg(v) - hat * avg(v * hat), and it is differentiated from
+// there.
 #include "kernels/autograd/norms.h"
 
 namespace tn::autograd {
 namespace {
 
 struct Norm {
-  Tensor hat, rstd;            // broadcast over the statistics' dimensions
-  std::vector<int64_t> stats;  // dimensions that share statistics
+  Tensor hat, rstd;                 // broadcast over the statistics' dimensions
+  std::vector<int64_t> stats;       // dimensions that share statistics
   std::vector<int64_t> parameters;  // dimensions that share parameters
   int64_t n = 1;
 
@@ -21,8 +22,9 @@ struct Norm {
 Tensor plus(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : a + b; }
 
 // ggi, ggw and ggb are the gradients of dx, dweight and dbias; w is broadcast. Undefined ones are zero.
-std::tuple<Tensor, Tensor, Tensor> differentiate(const Norm& m, const Tensor& g, const Tensor& w, const Tensor& weight, const Tensor& ggi,
-                                                 const Tensor& ggw, const Tensor& ggb, const std::array<bool, 3>& mask) {
+std::tuple<Tensor, Tensor, Tensor> differentiate(const Norm& m, const Tensor& g, const Tensor& w, const Tensor& weight,
+                                                 const Tensor& ggi, const Tensor& ggw, const Tensor& ggb,
+                                                 const std::array<bool, 3>& mask) {
   std::tuple<Tensor, Tensor, Tensor> out;
   const Tensor h = w.defined() ? g * w : g;
   if (mask[0]) {
@@ -50,7 +52,8 @@ std::tuple<Tensor, Tensor, Tensor> differentiate(const Norm& m, const Tensor& g,
 }
 
 // Mixed dtypes compute wide.
-std::tuple<Tensor, Tensor, Tensor> like_inputs(std::tuple<Tensor, Tensor, Tensor> out, const Tensor& input, const Tensor& weight, const Tensor& grad) {
+std::tuple<Tensor, Tensor, Tensor> like_inputs(std::tuple<Tensor, Tensor, Tensor> out, const Tensor& input,
+                                               const Tensor& weight, const Tensor& grad) {
   const auto back = [](Tensor& t, const Tensor& like) {
     if (t.defined() && like.defined() && t.scalar_type() != like.scalar_type()) t = t.to(like.scalar_type());
   };
@@ -61,14 +64,18 @@ std::tuple<Tensor, Tensor, Tensor> like_inputs(std::tuple<Tensor, Tensor, Tensor
 }
 
 // The projections cancel most of what they are given; a second derivative is rare enough to compute them in double.
-Tensor compute(const Tensor& t) { return t.defined() && t.scalar_type() != ScalarType::Double ? Tensor(t.to(ScalarType::Double)) : t; }
+Tensor compute(const Tensor& t) {
+  return t.defined() && t.scalar_type() != ScalarType::Double ? Tensor(t.to(ScalarType::Double)) : t;
+}
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> batchnorm_double_backward(const Tensor& input, const Tensor& gamma, const Tensor& ggi, const Tensor& ggw,
-                                                             const Tensor& ggb, const Tensor& grad_out, const Tensor& running_mean,
-                                                             const Tensor& running_var, bool training, double eps, const Tensor& save_mean,
-                                                             const Tensor& save_rstd, const std::array<bool, 3>& mask) {
+std::tuple<Tensor, Tensor, Tensor> batchnorm_double_backward(const Tensor& input, const Tensor& gamma,
+                                                             const Tensor& ggi, const Tensor& ggw, const Tensor& ggb,
+                                                             const Tensor& grad_out, const Tensor& running_mean,
+                                                             const Tensor& running_var, bool training, double eps,
+                                                             const Tensor& save_mean, const Tensor& save_rstd,
+                                                             const std::array<bool, 3>& mask) {
   std::vector<int64_t> wide(static_cast<size_t>(input.dim()), 1);
   wide[1] = input.sizes()[1];
   const auto spread = [&](const Tensor& t) { return t.defined() ? Tensor(compute(t).reshape(wide)) : Tensor(); };
@@ -77,7 +84,8 @@ std::tuple<Tensor, Tensor, Tensor> batchnorm_double_backward(const Tensor& input
   for (int64_t d = 2; d < input.dim(); ++d) m.stats.push_back(d);
   m.parameters = m.stats;
   m.n = input.numel() / input.sizes()[1];
-  const Tensor x = compute(input), g = compute(grad_out), i = compute(ggi), gw = spread(ggw), gb = spread(ggb), w = spread(gamma);
+  const Tensor x = compute(input), g = compute(grad_out), i = compute(ggi), gw = spread(ggw), gb = spread(ggb),
+               w = spread(gamma);
   m.rstd = training ? spread(save_rstd) : Tensor(at::rsqrt(spread(running_var) + Scalar(eps)));
   m.hat = (x - spread(training ? save_mean : running_mean)) * m.rstd;
   std::tuple<Tensor, Tensor, Tensor> out;
@@ -98,9 +106,11 @@ std::tuple<Tensor, Tensor, Tensor> batchnorm_double_backward(const Tensor& input
   return like_inputs(out, input, gamma, grad_out);
 }
 
-std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& input, const Tensor& gamma, const Tensor& ggi, const Tensor& ggw,
-                                                              const Tensor& ggb, const Tensor& grad_out, const Tensor& mean, const Tensor& rstd,
-                                                              IntArrayRef shape, const std::array<bool, 3>& mask) {
+std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& input, const Tensor& gamma,
+                                                              const Tensor& ggi, const Tensor& ggw, const Tensor& ggb,
+                                                              const Tensor& grad_out, const Tensor& mean,
+                                                              const Tensor& rstd, IntArrayRef shape,
+                                                              const std::array<bool, 3>& mask) {
   Norm m;
   const int64_t leading = input.dim() - static_cast<int64_t>(shape.size());
   for (int64_t d = 0; d < input.dim(); ++d) (d < leading ? m.parameters : m.stats).push_back(d);
@@ -108,7 +118,8 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_double_backward(const Tensor& inpu
   m.rstd = compute(rstd);
   m.hat = (compute(input) - compute(mean)) * m.rstd;
   const Tensor w = compute(gamma);
-  return like_inputs(differentiate(m, compute(grad_out), w, w, compute(ggi), compute(ggw), compute(ggb), mask), input, gamma, grad_out);
+  return like_inputs(differentiate(m, compute(grad_out), w, w, compute(ggi), compute(ggw), compute(ggb), mask), input,
+                     gamma, grad_out);
 }
 
 }  // namespace tn::autograd

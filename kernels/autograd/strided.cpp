@@ -1,4 +1,5 @@
-// Gradients of windows into memory: as_strided reads the storage that its input lies in, whatever the input shows of it.
+// Gradients of windows into memory: as_strided reads the storage that its input lies in, whatever the input shows of
+// it.
 #include <algorithm>
 
 #include "kernels/autograd/helpers.h"
@@ -28,7 +29,8 @@ Tensor places(int64_t length, IntArrayRef sizes, IntArrayRef strides, int64_t of
 
 }  // namespace
 
-Tensor as_strided_backward(Tensor grad, const TensorGeometry& input, IntArrayRef sizes, IntArrayRef strides, std::optional<int64_t> offset) {
+Tensor as_strided_backward(Tensor grad, const TensorGeometry& input, IntArrayRef sizes, IntArrayRef strides,
+                           std::optional<int64_t> offset) {
   if (product(input.sizes) == 0 || product(sizes) == 0) return at::zeros(IntArrayRef(input.sizes), grad.options());
   const int64_t window_at = offset.value_or(input.offset), start = std::min(window_at, input.offset);
   const int64_t out_at = window_at - start, in_at = input.offset - start;
@@ -45,15 +47,16 @@ Tensor as_strided_backward(Tensor grad, const TensorGeometry& input, IntArrayRef
   if (may_overlap(input.sizes, input.strides)) {
     // Elements that are one number share its gradient, as they share its value.
     const Tensor index = places(length, input.sizes, input.strides, in_at, grad);
-    const Tensor count = at::zeros_like(whole).detach().index_add(0, index, at::ones(IntArrayRef(index.numel()), grad.options()));
+    const Tensor count =
+        at::zeros_like(whole).detach().index_add(0, index, at::ones(IntArrayRef(index.numel()), grad.options()));
     whole = whole / count.clamp_min(Scalar(1));
   }
   return whole.as_strided(input.sizes, input.strides, in_at);
 }
 
 // Upstream keeps the gradient of the replaced window and none elsewhere.
-Tensor as_strided_scatter_backward(const Tensor& grad, const TensorGeometry& input, const TensorGeometry&, IntArrayRef sizes,
-                                   IntArrayRef strides, std::optional<int64_t> offset) {
+Tensor as_strided_scatter_backward(const Tensor& grad, const TensorGeometry& input, const TensorGeometry&,
+                                   IntArrayRef sizes, IntArrayRef strides, std::optional<int64_t> offset) {
   const Tensor out = at::empty_strided(input.sizes, input.strides, grad.dtype(), grad.layout(), grad.device());
   out.zero_();
   out.as_strided(sizes, strides, offset).copy_(grad.as_strided(sizes, strides, offset));

@@ -10,8 +10,8 @@
 
 namespace tn::autograd {
 
-inline constexpr KeySet kAutogradKeys = KeySet(DispatchKey::AutogradFunctionality) | KeySet(DispatchKey::AutogradOther) |
-                                        KeySet(DispatchKey::AutogradNestedTensor);
+inline constexpr KeySet kAutogradKeys = KeySet(DispatchKey::AutogradFunctionality) |
+                                        KeySet(DispatchKey::AutogradOther) | KeySet(DispatchKey::AutogradNestedTensor);
 
 // As formulas ask for it.
 struct GradMode {
@@ -40,7 +40,9 @@ inline bool any_defined(const GradList& grads) {
     if (g.defined()) return true;
   return false;
 }
-inline bool wants(const Node& n, size_t edge) { return edge < n.edges.size() && n.edges[edge].node && engine::needs(n.edges[edge]); }
+inline bool wants(const Node& n, size_t edge) {
+  return edge < n.edges.size() && n.edges[edge].node && engine::needs(n.edges[edge]);
+}
 bool wants_any(const Node& n, size_t first, size_t count);
 void spread(const std::vector<tn::Tensor>& grads, GradList& out, size_t first);
 inline void release(std::vector<SavedVariable>& list) {
@@ -53,14 +55,18 @@ void mark_multi_view(const std::vector<tn::Tensor>& views);
 inline std::vector<int64_t> stored(IntArrayRef v) { return v.vec(); }
 inline std::string stored(std::string_view v) { return std::string(v); }
 template <class T>
-std::optional<T> stored(const std::optional<T>& v) { return v; }
+std::optional<T> stored(const std::optional<T>& v) {
+  return v;
+}
 inline std::optional<std::vector<int64_t>> stored(const std::optional<IntArrayRef>& v) {
   return v ? std::optional(v->vec()) : std::nullopt;
 }
 inline std::optional<std::string> stored(const std::optional<std::string_view>& v) {
   return v ? std::optional(std::string(*v)) : std::nullopt;
 }
-inline std::optional<Scalar> stored(const std::optional<tn::Scalar>& v) { return v ? std::optional<Scalar>(*v) : std::nullopt; }
+inline std::optional<Scalar> stored(const std::optional<tn::Scalar>& v) {
+  return v ? std::optional<Scalar>(*v) : std::nullopt;
+}
 
 [[noreturn]] void refuse_formula(const char* node, const char* inputs, const char* missing);
 [[noreturn]] void fail_out(const char* op);

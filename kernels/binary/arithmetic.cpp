@@ -16,7 +16,8 @@ const FloatBodies* Arithmetic() {
   static constexpr FloatBodies table[] = {
       Bodies<2>([](auto, auto a, auto b) HWY_ATTR { return hn::Add(a, b); }),
       BodiesWith<2>([](const Arg* p) {
-        return [alpha = p[0].number()](auto d, auto a, auto b) HWY_ATTR { return hn::MulAdd(b, SetNumber(d, alpha), a); };
+        return [alpha = p[0].number()](auto d, auto a, auto b)
+                   HWY_ATTR { return hn::MulAdd(b, SetNumber(d, alpha), a); };
       }),
       Bodies<2>([](auto, auto a, auto b) HWY_ATTR { return hn::Sub(a, b); }),
       Bodies<2>([](auto, auto a, auto b) HWY_ATTR { return hn::Mul(a, b); }),
@@ -77,40 +78,48 @@ void check_alpha(checks::Inputs inputs, const Arg* params) {
 
 }  // namespace
 
-const PointwiseSlot slots::add_Tensor = {.row = [](const Row& row) {
-                                           if (row.dtype != ScalarType::Bool) return add_row(row, 1);
-                                           const bool on = row.params[0].scalar().to_bool();
-                                           map_scalars<bool, bool, bool>(row, [on](bool a, bool b) { return a || (on && b); });
-                                         },
+const PointwiseSlot slots::add_Tensor = {.row =
+                                             [](const Row& row) {
+                                               if (row.dtype != ScalarType::Bool) return add_row(row, 1);
+                                               const bool on = row.params[0].scalar().to_bool();
+                                               map_scalars<bool, bool, bool>(
+                                                   row, [on](bool a, bool b) { return a || (on && b); });
+                                             },
                                          .check = check_alpha};
 
-const PointwiseSlot slots::sub_Tensor = {
-    .row = [](const Row& row) { add_row(row, -1); },
-    .check = [](checks::Inputs inputs, const Arg* params) {
-      const bool a = inputs[0]->dtype() == ScalarType::Bool, b = inputs[1]->dtype() == ScalarType::Bool;
-      TN_CHECK(!(a && b), "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
-               "instead.");
-      TN_CHECK(!(a || b), "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
-               "`~` or `logical_not()` operator instead.");
-      check_alpha(inputs, params);
-    }};
+const PointwiseSlot slots::sub_Tensor = {.row = [](const Row& row) { add_row(row, -1); },
+                                         .check =
+                                             [](checks::Inputs inputs, const Arg* params) {
+                                               const bool a = inputs[0]->dtype() == ScalarType::Bool,
+                                                          b = inputs[1]->dtype() == ScalarType::Bool;
+                                               TN_CHECK(!(a && b),
+                                                        "Subtraction, the `-` operator, with two bool tensors is not "
+                                                        "supported. Use the `^` or `logical_xor()` operator "
+                                                        "instead.");
+                                               TN_CHECK(!(a || b),
+                                                        "Subtraction, the `-` operator, with a bool tensor is not "
+                                                        "supported. If you are trying to invert a mask, use the "
+                                                        "`~` or `logical_not()` operator instead.");
+                                               check_alpha(inputs, params);
+                                             }};
 
 const PointwiseSlot slots::mul_Tensor = {.row = [](const Row& row) {
   if (map_floats<2>(row, HWY_DYNAMIC_DISPATCH(Arithmetic)()[kMul])) return;
   if (row.dtype == ScalarType::Bool) return map_scalars<bool, bool, bool>(row, [](bool a, bool b) { return a && b; });
   if (visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return a * b; }); })) return;
   visit_integral(row.dtype, [&]<class T>() {
-    map_scalars<T, T, T>(row, [](T a, T b) { return static_cast<T>(static_cast<Wide<T>>(a) * static_cast<Wide<T>>(b)); });
+    map_scalars<T, T, T>(row,
+                         [](T a, T b) { return static_cast<T>(static_cast<Wide<T>>(a) * static_cast<Wide<T>>(b)); });
   });
 }};
 
-const PointwiseSlot slots::div_Tensor = {.row = [](const Row& row) {
-                                           if (map_floats<2>(row, HWY_DYNAMIC_DISPATCH(Arithmetic)()[kDiv])) return;
-                                           visit_complex(row.dtype, [&]<class T>() {
-                                             map_scalars<T, T, T>(row, [](T a, T b) { return a / b; });
-                                           });
-                                         },
-                                         .promotion = Promotion::ToFloat};
+const PointwiseSlot slots::div_Tensor = {
+    .row =
+        [](const Row& row) {
+          if (map_floats<2>(row, HWY_DYNAMIC_DISPATCH(Arithmetic)()[kDiv])) return;
+          visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return a / b; }); });
+        },
+    .promotion = Promotion::ToFloat};
 
 }  // namespace tn
 #endif

@@ -7,7 +7,8 @@ namespace {
 
 template <class F>
 void bits_row(const Row& row) {
-  visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return static_cast<T>(F{}(a, b)); }); });
+  visit_integral_and_bool(
+      row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return static_cast<T>(F{}(a, b)); }); });
 }
 struct And {
   int64_t operator()(int64_t a, int64_t b) const { return a & b; }

@@ -94,8 +94,8 @@ const PointwiseSlot kTruncDivide = {.row = divide_row<TruncDivide>, .cost = 4};
 Tensor native::div_Tensor_mode(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode) {
   if (!rounding_mode) return at::div(self, other);
   const bool floor = *rounding_mode == "floor";
-  TN_CHECK(floor || *rounding_mode == "trunc", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *rounding_mode,
-           "'");
+  TN_CHECK(floor || *rounding_mode == "trunc",
+           "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *rounding_mode, "'");
   const Tensor* const inputs[] = {&self, &other};
   const Arg params[] = {Arg()};
   return pointwise({op_infos[kOp_div_Tensor_mode], floor ? kFloorDivide : kTruncDivide, kReal}, inputs, params);

@@ -38,11 +38,14 @@ const FloatBodies* Functions() {
         return hn::IfThenElse(hn::Eq(a, zero), b, hn::IfThenElseZero(hn::Ge(a, zero), SetNumber(d, 1)));
       }),
       Bodies<2>([](auto d, auto a, auto b) HWY_ATTR {
-        return LogAdd(d, a, b, [d](auto v) HWY_ATTR { return math::Exp(d, v); }, [d](auto v) HWY_ATTR { return math::Log1p(d, v); });
+        return LogAdd(
+            d, a, b, [d](auto v) HWY_ATTR { return math::Exp(d, v); },
+            [d](auto v) HWY_ATTR { return math::Log1p(d, v); });
       }),
       Bodies<2>([](auto d, auto a, auto b) HWY_ATTR {
-        return LogAdd(d, a, b, [d](auto v) HWY_ATTR { return math::Exp2(d, v); },
-                      [d](auto v) HWY_ATTR { return hn::Mul(math::Log1p(d, v), SetNumber(d, std::numbers::log2e)); });
+        return LogAdd(
+            d, a, b, [d](auto v) HWY_ATTR { return math::Exp2(d, v); },
+            [d](auto v) HWY_ATTR { return hn::Mul(math::Log1p(d, v), SetNumber(d, std::numbers::log2e)); });
       }),
       // x * log(y): 0 where x is 0, but for a NaN in y.
       Bodies<2>([](auto d, auto x, auto y) HWY_ATTR {
@@ -79,17 +82,21 @@ constexpr PointwiseSlot slot(Promotion promotion, int8_t cost) {
 }
 template <FunctionIndex kIndex, class F>
 constexpr PointwiseSlot whole_slot(F, void (*check)(Inputs, const Arg*)) {
-  return {.row = [](const Row& row) {
-            if (floats<kIndex>(row)) return;
-            visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return static_cast<T>(F{}(a, b)); }); });
-          },
+  return {.row =
+              [](const Row& row) {
+                if (floats<kIndex>(row)) return;
+                visit_integral_and_bool(row.dtype, [&]<class T>() {
+                  map_scalars<T, T, T>(row, [](T a, T b) { return static_cast<T>(F{}(a, b)); });
+                });
+              },
           .check = check};
 }
 
 // The same around the number of larger real part.
 template <class T>
 std::complex<T> log_add(std::complex<T> a, std::complex<T> b) {
-  if (std::isnan(a.real()) || std::isnan(a.imag()) || std::isnan(b.real()) || std::isnan(b.imag())) return {std::nan(""), std::nan("")};
+  if (std::isnan(a.real()) || std::isnan(a.imag()) || std::isnan(b.real()) || std::isnan(b.imag()))
+    return {std::nan(""), std::nan("")};
   const auto [low, high] = a.real() < b.real() ? std::pair(a, b) : std::pair(b, a);
   if (!std::isfinite(low.real()) && low.real() == high.real()) {
     if (low.real() < 0) return low;
@@ -120,31 +127,41 @@ H next_after(H from, H to) {
 const PointwiseSlot slots::atan2 = slot<kAtan2>(Promotion::ToFloat, 16);
 const PointwiseSlot slots::hypot = slot<kHypot>(Promotion::Same, 8);
 const PointwiseSlot slots::copysign_Tensor = slot<kCopysign>(Promotion::ToFloat, 1);
-const PointwiseSlot slots::fmax = whole_slot<kFmax>([](auto a, auto b) { return a > b ? a : b; }, [](Inputs inputs, const Arg*) {
-  TN_CHECK(!checks::any_complex(inputs), "fmax not implemented for complex tensors.");
-});
-const PointwiseSlot slots::fmin = whole_slot<kFmin>([](auto a, auto b) { return a < b ? a : b; }, [](Inputs inputs, const Arg*) {
-  TN_CHECK(!checks::any_complex(inputs), "fmin not implemented for complex tensors.");
-});
-const PointwiseSlot slots::heaviside =
-    whole_slot<kHeaviside>([](auto a, auto b) { return a == 0 ? b : static_cast<decltype(a)>(a > 0); }, [](Inputs inputs, const Arg*) {
+const PointwiseSlot slots::fmax =
+    whole_slot<kFmax>([](auto a, auto b) { return a > b ? a : b; },
+                      [](Inputs inputs, const Arg*) {
+                        TN_CHECK(!checks::any_complex(inputs), "fmax not implemented for complex tensors.");
+                      });
+const PointwiseSlot slots::fmin =
+    whole_slot<kFmin>([](auto a, auto b) { return a < b ? a : b; },
+                      [](Inputs inputs, const Arg*) {
+                        TN_CHECK(!checks::any_complex(inputs), "fmin not implemented for complex tensors.");
+                      });
+const PointwiseSlot slots::heaviside = whole_slot<kHeaviside>(
+    [](auto a, auto b) { return a == 0 ? b : static_cast<decltype(a)>(a > 0); },
+    [](Inputs inputs, const Arg*) {
       TN_CHECK(!checks::any_complex(inputs), "heaviside is not yet implemented for complex tensors.");
-      TN_CHECK(inputs[0]->dtype() == inputs[1]->dtype(), "heaviside is not yet implemented for tensors with different dtypes.");
+      TN_CHECK(inputs[0]->dtype() == inputs[1]->dtype(),
+               "heaviside is not yet implemented for tensors with different dtypes.");
     });
-const PointwiseSlot slots::logaddexp = {
-    .row = [](const Row& row) {
-      if (floats<kLogaddexp>(row)) return;
-      visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return log_add(a, b); }); });
-    },
-    .cost = 16};
+const PointwiseSlot slots::logaddexp = {.row =
+                                            [](const Row& row) {
+                                              if (floats<kLogaddexp>(row)) return;
+                                              visit_complex(row.dtype, [&]<class T>() {
+                                                map_scalars<T, T, T>(row, [](T a, T b) { return log_add(a, b); });
+                                              });
+                                            },
+                                        .cost = 16};
 const PointwiseSlot slots::logaddexp2 = slot<kLogaddexp2>(Promotion::Same, 16);
 const PointwiseSlot slots::xlogy_Tensor = slot<kXlogy>(Promotion::ToFloat, 8);
 const PointwiseSlot slots::special_xlog1py = slot<kXlog1py>(Promotion::ToFloat, 8);
 
 const PointwiseSlot slots::nextafter = {.row = [](const Row& row) {
   switch (row.dtype) {
-    case ScalarType::Float: return map_scalars<float, float, float>(row, [](float a, float b) { return std::nextafter(a, b); });
-    case ScalarType::Double: return map_scalars<double, double, double>(row, [](double a, double b) { return std::nextafter(a, b); });
+    case ScalarType::Float:
+      return map_scalars<float, float, float>(row, [](float a, float b) { return std::nextafter(a, b); });
+    case ScalarType::Double:
+      return map_scalars<double, double, double>(row, [](double a, double b) { return std::nextafter(a, b); });
     case ScalarType::Half: return map_scalars<Half, Half, Half>(row, next_after<Half>);
     default: return map_scalars<BFloat16, BFloat16, BFloat16>(row, next_after<BFloat16>);
   }

@@ -9,9 +9,11 @@ namespace {
 
 template <class F>
 constexpr PointwiseSlot slot(int8_t cost, F) {
-  return {.row = [](const Row& row) {
-            visit_integral(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return F{}(a, b); }); });
-          },
+  return {.row =
+              [](const Row& row) {
+                visit_integral(row.dtype,
+                               [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return F{}(a, b); }); });
+              },
           .cost = cost};
 }
 

@@ -1,4 +1,5 @@
-// Powers. An exponent that is one number for the whole row takes the cheap, exact forms of upstream: squares, roots, inverses.
+// Powers. An exponent that is one number for the whole row takes the cheap, exact forms of upstream: squares, roots,
+// inverses.
 #include <cmath>
 
 #include "generated/ops/pow.h"
@@ -81,8 +82,10 @@ void pow_row(const Row& row) {
     return;
   }
   if (map_floats<2>(row, bodies[kPow])) return;
-  if (visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return std::pow(a, b); }); })) return;
-  visit_integral(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return integer_power(a, b); }); });
+  if (visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return std::pow(a, b); }); }))
+    return;
+  visit_integral(row.dtype,
+                 [&]<class T>() { map_scalars<T, T, T>(row, [](T a, T b) { return integer_power(a, b); }); });
 }
 
 Tensor filled_like(const Tensor& self, ScalarType dtype, const Scalar& value) {
@@ -96,7 +99,8 @@ Tensor filled_like(const Tensor& self, ScalarType dtype, const Scalar& value) {
 const PointwiseSlot slots::pow_Tensor_Tensor = {.row = pow_row, .cost = 16};
 
 Tensor native::pow_Tensor_Scalar(const Tensor& self, const Scalar& exponent) {
-  TN_CHECK(!(is_integral(self.dtype(), true) && exponent.is_integral(true) && exponent.to_int64() < 0 && !exponent.is_bool()),
+  TN_CHECK(!(is_integral(self.dtype(), true) && exponent.is_integral(true) && exponent.to_int64() < 0 &&
+             !exponent.is_bool()),
            "Integers to negative integer powers are not allowed.");
   const Tensor number = wrapped_scalar(exponent);
   if (exponent.equal(Scalar(0.0)) || exponent.equal(Scalar(1.0))) {

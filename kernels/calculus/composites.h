@@ -24,7 +24,8 @@ Axes axes(const Tensor& self, std::optional<int64_t> dim);
 Axes axes(const Tensor& self, IntView dims);
 // The one number of gradient(spacing=...), for each of the dimensions.
 std::vector<Scalar> one_spacing(const Tensor& self, const std::optional<Scalar>& spacing, std::optional<int64_t> dim);
-std::vector<Tensor> gradient(const Tensor& self, const std::vector<Scalar>& spacing, const Axes& axes, int64_t edge_order);
+std::vector<Tensor> gradient(const Tensor& self, const std::vector<Scalar>& spacing, const Axes& axes,
+                             int64_t edge_order);
 std::vector<Tensor> gradient(const Tensor& self, TensorList coordinates, const Axes& axes, int64_t edge_order);
 
 // moments.cpp

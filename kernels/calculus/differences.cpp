@@ -25,7 +25,8 @@ void check_joins(const Tensor& self, int64_t dim, const Tensor& part) {
   TN_CHECK(part.dim() == self.dim(), "diff expects prepend or append to be the same dimension as input");
   for (int64_t d = 0; d < self.dim(); ++d)
     TN_CHECK(d == dim || part->size(d) == self->size(d),
-             "diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; input.size(",
+             "diff expects the shape of tensor to prepend or append to match that of input except along the "
+             "differencing dimension; input.size(",
              d, ") = ", self->size(d), ", but got tensor.size(", d, ") = ", part->size(d));
 }
 
@@ -64,8 +65,8 @@ Tensor empty_integral(const Tensor& y, int64_t dim) {
 }
 
 void check_not_bool(const char* op, const Tensor& y, const Tensor* x) {
-  TN_CHECK(y.dtype() != ScalarType::Bool && (!x || x->dtype() != ScalarType::Bool), op,
-           ": received a bool input for `", x ? "x` or `" : "", "y`, but bool is not supported");
+  TN_CHECK(y.dtype() != ScalarType::Bool && (!x || x->dtype() != ScalarType::Bool), op, ": received a bool input for `",
+           x ? "x` or `" : "", "y`, but bool is not supported");
 }
 
 }  // namespace

@@ -35,18 +35,22 @@ namespace tn::composite {
 namespace {
 
 void check_weights(const char* name, const Tensor& w, int64_t observations, bool integral) {
-  TN_CHECK(w.dim() <= 1, "cov(): expected ", name, " to have one or fewer dimensions but got ", name, " with ", w.dim(), " dimensions");
+  TN_CHECK(w.dim() <= 1, "cov(): expected ", name, " to have one or fewer dimensions but got ", name, " with ", w.dim(),
+           " dimensions");
   TN_CHECK(integral ? is_integral(w.dtype(), false) : is_floating(w.dtype()), "cov(): expected ", name, " to have ",
-           integral ? "integral" : "floating point", " dtype but got ", name, " with ", scalar_type_name(w.dtype()), " dtype");
-  TN_CHECK(w.numel() == observations, "cov(): expected ", name, " to have the same numel as there are observations in the input but got ",
-           w.numel(), " != ", observations);
-  TN_CHECK(observations == 0 || w.is_meta() || at::item(at::min(w)).to_double() >= 0, "cov(): ", name, " cannot be negative");
+           integral ? "integral" : "floating point", " dtype but got ", name, " with ", scalar_type_name(w.dtype()),
+           " dtype");
+  TN_CHECK(w.numel() == observations, "cov(): expected ", name,
+           " to have the same numel as there are observations in the input but got ", w.numel(), " != ", observations);
+  TN_CHECK(observations == 0 || w.is_meta() || at::item(at::min(w)).to_double() >= 0, "cov(): ", name,
+           " cannot be negative");
 }
 
 }  // namespace
 
 Tensor cov(const Tensor& self, int64_t correction, OptionalTensor fweights, OptionalTensor aweights) {
-  TN_CHECK(self.dim() <= 2, "cov(): expected input to have two or fewer dimensions but got an input with ", self.dim(), " dimensions");
+  TN_CHECK(self.dim() <= 2, "cov(): expected input to have two or fewer dimensions but got an input with ", self.dim(),
+           " dimensions");
   TN_CHECK(self.dtype() != ScalarType::Bool, "cov(): bool dtype is not supported for input");
   const Tensor in = self.dim() < 2 ? at::view(self, {1, -1}) : self;
   const int64_t observations = in->size(1);
@@ -56,8 +60,10 @@ Tensor cov(const Tensor& self, int64_t correction, OptionalTensor fweights, Opti
   if (fweights) w = *fweights;
   if (aweights) w = w.defined() ? at::mul(w, *aweights) : *aweights;
 
-  const Tensor total = w.defined() ? at::sum(w) : at::scalar_tensor(observations, ScalarType::Long, Layout::Strided, in.device());
-  TN_CHECK(!w.defined() || w.is_meta() || at::item(total).to_double() != 0, "cov(): weights sum to zero, can't be normalized");
+  const Tensor total =
+      w.defined() ? at::sum(w) : at::scalar_tensor(observations, ScalarType::Long, Layout::Strided, in.device());
+  TN_CHECK(!w.defined() || w.is_meta() || at::item(total).to_double() != 0,
+           "cov(): weights sum to zero, can't be normalized");
   const Tensor mean = at::div(at::sum(w.defined() ? at::mul(in, w) : in, IntView{1}), total);
   Tensor norm = aweights && correction != 0
                     ? at::sub(total, at::div(at::mul(at::sum(at::mul(w, *aweights)), Scalar(correction)), total))
@@ -72,19 +78,22 @@ Tensor cov(const Tensor& self, int64_t correction, OptionalTensor fweights, Opti
 }
 
 Tensor corrcoef(const Tensor& self) {
-  TN_CHECK(self.dim() <= 2, "corrcoef(): expected input to have two or fewer dimensions but got an input with ", self.dim(), " dimensions");
+  TN_CHECK(self.dim() <= 2, "corrcoef(): expected input to have two or fewer dimensions but got an input with ",
+           self.dim(), " dimensions");
   Tensor c = cov(self, 1, {}, {});
   if (c.dim() == 0) return at::div(c, c);
   const Tensor variances = at::diag(c);
   const Tensor deviations = at::sqrt(variances.is_complex() ? at::real(variances) : variances);
   c = at::div(at::div(c, at::view(deviations, {-1, 1})), at::view(deviations, {1, -1}));
   const std::optional<Scalar> low = Scalar(-1), high = Scalar(1);
-  return c.is_complex() ? at::complex(at::clamp(at::real(c), low, high), at::clamp(at::imag(c), low, high)) : at::clamp(c, low, high);
+  return c.is_complex() ? at::complex(at::clamp(at::real(c), low, high), at::clamp(at::imag(c), low, high))
+                        : at::clamp(c, low, high);
 }
 
 Tensor linalg_vander(const Tensor& x, std::optional<int64_t> n) {
   TN_CHECK(is_floating(x.dtype()) || is_complex(x.dtype()) || is_integral(x.dtype(), false),
-           "linalg.vander supports floating point, complex, and integer tensors, but got ", scalar_type_name(x.dtype()));
+           "linalg.vander supports floating point, complex, and integer tensors, but got ",
+           scalar_type_name(x.dtype()));
   const Tensor points = x.dim() == 0 ? at::unsqueeze(x, -1) : x;
   const int64_t columns = n.value_or(points.size(-1));
   TN_CHECK(columns > 1, "N must be greater than 1.");
@@ -109,7 +118,8 @@ Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
 }
 
 Tensor nanmean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
-  TN_CHECK(is_floating(self.dtype()) || is_complex(self.dtype()), "nanmean(): expected input to have floating point or complex dtype but got ",
+  TN_CHECK(is_floating(self.dtype()) || is_complex(self.dtype()),
+           "nanmean(): expected input to have floating point or complex dtype but got ",
            scalar_type_name(self.dtype()));
   const Tensor count = at::sum(at::logical_not(at::isnan(self)), dim, keepdim);
   return at::div(at::nansum(self, dim, keepdim, dtype), count);

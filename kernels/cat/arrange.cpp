@@ -15,7 +15,8 @@ namespace tn::native {
 namespace {
 
 Tensor empty_like_preserved(const Tensor& self) {
-  if (self->is_non_overlapping_and_dense()) return empty_strided(self.sizes(), self.strides(), self.dtype(), self.device());
+  if (self->is_non_overlapping_and_dense())
+    return empty_strided(self.sizes(), self.strides(), self.dtype(), self.device());
   return empty_strided(self.sizes(), preserved_strides(self.sizes(), self.strides()), self.dtype(), self.device());
 }
 
@@ -48,12 +49,14 @@ Tensor flip(const Tensor& self, IntArrayRef dims) {
     strides[static_cast<size_t>(d)] = -self->stride(d);
   }
   const int64_t last = self.dim() - 1, width = self.dim() ? self->size(last) : 1;
-  if (self.is_contiguous() && mask == uint64_t{1} << std::max<int64_t>(last, 0) && !self->is_conj() && !self->is_neg()) {
+  if (self.is_contiguous() && mask == uint64_t{1} << std::max<int64_t>(last, 0) && !self->is_conj() &&
+      !self->is_neg()) {
     with_bytes(self.itemsize(), [&]<class T>() {
       const T* from = self.data<T>();
       T* to = out.data<T>();
       parallel_for(0, self.numel() / width, std::max<int64_t>(32768 / width, 1), [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) std::reverse_copy(from + r * width, from + (r + 1) * width, to + r * width);
+        for (int64_t r = begin; r < end; ++r)
+          std::reverse_copy(from + r * width, from + (r + 1) * width, to + r * width);
       });
     });
     return out;
@@ -72,7 +75,8 @@ Tensor roll(const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
     contiguous_strides(self.sizes(), strides.data());
     return alias_with_geometry(rolled, self.sizes(), strides, rolled.storage_offset());
   }
-  TN_CHECK(shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+  TN_CHECK(shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),
+           ", dims:", dims.size());
   Tensor out = roll_one(self, shifts[0], dims[0]);
   for (size_t i = 1; i < dims.size(); ++i) out = roll_one(out, shifts[i], dims[i]);
   return out;
@@ -92,7 +96,8 @@ Tensor repeat(const Tensor& self, IntArrayRef repeats) {
     from.push_back(0);
     from.push_back(d < 0 ? 0 : self->stride(d));
   }
-  for (const int64_t s : sizes) TN_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", IntView(sizes));
+  for (const int64_t s : sizes)
+    TN_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", IntView(sizes));
   Tensor out = empty(sizes, self.dtype(), self.device());
   if (out.is_meta() || out.numel() == 0) return out;
   DimVector to(pairs.size());
@@ -113,7 +118,8 @@ Tensor repeat_interleave_Tensor(const Tensor& repeats, std::optional<int64_t> ou
       TN_CHECK(n[i] >= 0, "repeats can not be negative");
       total += n[i];
     }
-    TN_CHECK(!output_size || counts.numel() == 0 || *output_size == total, "allocated size does not match required size");
+    TN_CHECK(!output_size || counts.numel() == 0 || *output_size == total,
+             "allocated size does not match required size");
     const int64_t size[] = {total};
     Tensor out = empty(size, t);
     T* to = total ? out.data<T>() : nullptr;

@@ -34,8 +34,9 @@ struct CatPlan {
 void check_shape(const Tensor& model, const Tensor& t, int64_t dim, size_t index) {
   TN_CHECK(model.dim() == t.dim(), "Tensors must have same number of dimensions: got ", model.dim(), " and ", t.dim());
   for (int64_t d = 0; d < model.dim(); ++d)
-    TN_CHECK(d == dim || model->size(d) == t->size(d), "Sizes of tensors must match except in dimension ", dim, ". Expected size ",
-             model->size(d), " but got size ", t->size(d), " for tensor number ", index, " in the list.");
+    TN_CHECK(d == dim || model->size(d) == t->size(d), "Sizes of tensors must match except in dimension ", dim,
+             ". Expected size ", model->size(d), " but got size ", t->size(d), " for tensor number ", index,
+             " in the list.");
 }
 
 CatPlan plan_cat(TensorList tensors, int64_t dim) {
@@ -45,8 +46,8 @@ CatPlan plan_cat(TensorList tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     TN_CHECK(t.dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
-    TN_CHECK(t.device().type == tensors[0].device().type, "Tensor on device ", t.device().str(), " is not on the expected device ",
-             tensors[0].device().str(), "!");
+    TN_CHECK(t.device().type == tensors[0].device().type, "Tensor on device ", t.device().str(),
+             " is not on the expected device ", tensors[0].device().str(), "!");
     if (!plan.model && !skipped(t)) plan.model = &t;
     type.add(t);
   }
@@ -82,15 +83,16 @@ void copy_rows(TensorList tensors, const CatPlan& plan, const Tensor& out) {
   pieces.reserve(tensors.size());
   for (const Tensor& t : tensors)
     if (t.numel() != 0) pieces.push_back({static_cast<const char*>(t.data_ptr()), t.numel() / outer * item});
-  parallel_for(0, outer, std::max<int64_t>((int64_t{1} << 18) / std::max<int64_t>(row, 1), 1), [&](int64_t begin, int64_t end) {
-    for (int64_t o = begin; o < end; ++o) {
-      char* at = to + o * row;
-      for (const Piece& p : pieces) {
-        std::memcpy(at, p.from + o * p.bytes, static_cast<size_t>(p.bytes));
-        at += p.bytes;
-      }
-    }
-  });
+  parallel_for(0, outer, std::max<int64_t>((int64_t{1} << 18) / std::max<int64_t>(row, 1), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t o = begin; o < end; ++o) {
+                   char* at = to + o * row;
+                   for (const Piece& p : pieces) {
+                     std::memcpy(at, p.from + o * p.bytes, static_cast<size_t>(p.bytes));
+                     at += p.bytes;
+                   }
+                 }
+               });
 }
 
 void fill_cat(TensorList tensors, const CatPlan& plan, const Tensor& out) {
@@ -120,10 +122,10 @@ Tensor native::cat(TensorList tensors, int64_t dim) { return concatenate(tensors
 
 const Tensor& native::cat_out(TensorList tensors, int64_t dim, const Tensor& out) {
   const CatPlan plan = plan_cat(tensors, dim);
-  TN_CHECK_AS(Type, can_cast(plan.dtype, out.dtype()), "torch.cat(): input types can't be cast to the desired output type ",
-              scalar_type_name(out.dtype()));
-  TN_CHECK(out.device().type == tensors[0].device().type, "Expected out tensor to have device ", tensors[0].device().str(), ", but got ",
-           out.device().str(), " instead");
+  TN_CHECK_AS(Type, can_cast(plan.dtype, out.dtype()),
+              "torch.cat(): input types can't be cast to the desired output type ", scalar_type_name(out.dtype()));
+  TN_CHECK(out.device().type == tensors[0].device().type, "Expected out tensor to have device ",
+           tensors[0].device().str(), ", but got ", out.device().str(), " instead");
   resize_output(out, plan.sizes, plan.format);
   if (plan.model) {
     assert_no_internal_overlap(out);

@@ -32,8 +32,8 @@ namespace {
 
 void check_same_sizes(TensorList tensors) {
   for (size_t i = 1; i < tensors.size(); ++i)
-    TN_CHECK(tensors[i].sizes() == tensors[0].sizes(), "stack expects each tensor to be equal size, but got ", tensors[0].sizes(),
-             " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
+    TN_CHECK(tensors[i].sizes() == tensors[0].sizes(), "stack expects each tensor to be equal size, but got ",
+             tensors[0].sizes(), " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
 }
 
 template <class F>
@@ -114,7 +114,8 @@ Tensor tile(const Tensor& self, IntView dims) {
   return at::repeat(self, repeats);
 }
 
-Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
+Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size) {
   const Tensor input = dim ? self : at::flatten(self);
   const int64_t d = dim.value_or(0), size = input.size(d);
   Tensor counts = repeats;
@@ -122,13 +123,15 @@ Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optiona
     counts = at::expand(at::reshape(repeats, {1}), {size});
   } else {
     TN_CHECK(repeats.dim() == 1, "repeats must be 0-dim or 1-dim tensor");
-    TN_CHECK(repeats->size(0) == size, "repeats must have the same size as input along dim, but got repeats.size(0) = ", repeats->size(0),
+    TN_CHECK(repeats->size(0) == size,
+             "repeats must have the same size as input along dim, but got repeats.size(0) = ", repeats->size(0),
              " and input.size(", d, ") = ", size);
   }
   return at::index_select(input, d, at::repeat_interleave(counts, output_size));
 }
 
-Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size) {
+Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size) {
   Tensor input = dim ? self : at::flatten(self);
   const int64_t d = wrap_dim(dim.value_or(0), self.dim());
   TN_CHECK(repeats >= 0, "Repeats must be non-negative");
@@ -137,8 +140,8 @@ Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int6
   sizes[static_cast<size_t>(d + 1)] = repeats;
   input = at::expand(input, sizes);
   const int64_t total = repeats * sizes[static_cast<size_t>(d)];
-  TN_CHECK(!output_size || *output_size == total, "repeat_interleave: Invalid output_size, expected ", total, " but got ",
-           output_size.value_or(0));
+  TN_CHECK(!output_size || *output_size == total, "repeat_interleave: Invalid output_size, expected ", total,
+           " but got ", output_size.value_or(0));
   return at::flatten(at::clone(input, MemoryFormat::Contiguous), d, d + 1);
 }
 
@@ -169,7 +172,8 @@ Tensor flipud(const Tensor& self) {
 std::vector<Tensor> broadcast_tensors(TensorList tensors) {
   DimVector shape;
   for (const Tensor& t : tensors) shape = infer_size(shape, t.sizes());
-  return each(tensors, [&](const Tensor& t) { return t.sizes() == shape.operator IntView() ? t : at::expand(t, shape); });
+  return each(tensors,
+              [&](const Tensor& t) { return t.sizes() == shape.operator IntView() ? t : at::expand(t, shape); });
 }
 
 std::vector<Tensor> meshgrid(TensorList tensors) {
@@ -180,16 +184,19 @@ std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) {
   TN_CHECK(!tensors.empty(), "meshgrid expects a non-empty TensorList");
   for (size_t i = 1; i < tensors.size(); ++i) {
     TN_CHECK(tensors[i].dtype() == tensors[0].dtype(), "meshgrid expects all tensors to have the same dtype");
-    TN_CHECK(tensors[i].device().type == tensors[0].device().type, "meshgrid expects all tensors to have the same device");
+    TN_CHECK(tensors[i].device().type == tensors[0].device().type,
+             "meshgrid expects all tensors to have the same device");
   }
-  TN_CHECK(indexing == "xy" || indexing == "ij", "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
+  TN_CHECK(indexing == "xy" || indexing == "ij",
+           "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
   const bool swap = indexing == "xy" && tensors.size() >= 2;
   // "xy" counts along the columns first: rows and columns change places, the results keep theirs.
   std::vector<Tensor> axes = tensors.vec();
   if (swap) std::swap(axes[0], axes[1]);
   DimVector shape;
   for (const Tensor& t : axes) {
-    TN_CHECK(t.dim() <= 1, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: a tensor of shape ", t.sizes());
+    TN_CHECK(t.dim() <= 1, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: a tensor of shape ",
+             t.sizes());
     shape.push_back(t.numel());
   }
   std::vector<Tensor> grids;
@@ -251,9 +258,11 @@ Tensor block_diag(TensorList tensors) {
   std::vector<Tensor> blocks;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
-    TN_CHECK(t.device().type == tensors[0].device().type, "torch.block_diag: input tensors must all be on the same device. Input 0 is on device ",
+    TN_CHECK(t.device().type == tensors[0].device().type,
+             "torch.block_diag: input tensors must all be on the same device. Input 0 is on device ",
              tensors[0].device().str(), " and input ", i, " is on device ", t.device().str(), ".");
-    TN_CHECK(t.dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ", t.dim(), " dimensions");
+    TN_CHECK(t.dim() <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ",
+             t.dim(), " dimensions");
     type.add(t);
     blocks.push_back(t.dim() == 2 ? t : at::expand(t, {1, t.dim() == 0 ? 1 : t->size(0)}));
     rows += blocks.back()->size(0);

@@ -30,8 +30,10 @@ std::vector<Tensor> atleast_2d(TensorList tensors);
 std::vector<Tensor> atleast_3d(TensorList tensors);
 
 Tensor tile(const Tensor& self, IntView dims);
-Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size);
-Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t> output_size);
+Tensor repeat_interleave(const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size);
+Tensor repeat_interleave(const Tensor& self, int64_t repeats, std::optional<int64_t> dim,
+                         std::optional<int64_t> output_size);
 Tensor rot90(const Tensor& self, int64_t k, IntView dims);
 Tensor fliplr(const Tensor& self);
 Tensor flipud(const Tensor& self);

@@ -1,7 +1,8 @@
 #pragma once
 
-// For files with a to_float of their own, which runtime/half.h would make ambiguous: bfloat16 and float16 to and from float. To 16 bits: round to nearest, ties to even; overflow gives
-// infinity. A NaN stays one: bfloat16 gives upstream's 0x7FC0, float16 keeps sign and leading payload, as F16C does.
+// For files with a to_float of their own, which runtime/half.h would make ambiguous: bfloat16 and float16 to and from
+// float. To 16 bits: round to nearest, ties to even; overflow gives infinity. A NaN stays one: bfloat16 gives
+// upstream's 0x7FC0, float16 keeps sign and leading payload, as F16C does.
 
 #include <bit>
 #include <cstdint>

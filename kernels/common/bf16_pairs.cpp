@@ -131,8 +131,8 @@ void disable_for_test(bool disabled) { g_state.store(disabled ? 2 : 0, std::memo
 Kernel find(int64_t rows, int64_t vecs, bool by_rows) {
   static constexpr auto kNarrow = std::to_array({narrow<false>(std::make_index_sequence<2 * kMaxRows>()),
                                                  narrow<true>(std::make_index_sequence<2 * kMaxRows>())});
-  static constexpr auto kWide = std::to_array({wide<false>(std::make_index_sequence<kMaxWideRows>()),
-                                               wide<true>(std::make_index_sequence<kMaxWideRows>())});
+  static constexpr auto kWide = std::to_array(
+      {wide<false>(std::make_index_sequence<kMaxWideRows>()), wide<true>(std::make_index_sequence<kMaxWideRows>())});
   const auto row = static_cast<size_t>(rows - 1);
   return vecs == 4 ? kWide[by_rows][row] : kNarrow[by_rows][row * 2 + static_cast<size_t>(vecs - 1)];
 }

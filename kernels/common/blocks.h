@@ -1,5 +1,5 @@
-// Rows -> blocks: kernels for floats see short contiguous runs of float or double, whatever the row's strides and dtype.
-// A bfloat16 or float16 row is widened to float, so a vector body exists for two types only.
+// Rows -> blocks: kernels for floats see short contiguous runs of float or double, whatever the row's strides and
+// dtype. A bfloat16 or float16 row is widened to float, so a vector body exists for two types only.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -16,7 +16,8 @@ namespace tn {
 inline constexpr int kBlockInputs = 4;
 inline constexpr size_t kBlockSize = 512;  // elements: three buffers of doubles stay in L1
 
-// Contiguous inputs of T and a contiguous result of O. Input and result may be the same memory, never half over each other.
+// Contiguous inputs of T and a contiguous result of O. Input and result may be the same memory, never half over each
+// other.
 template <class T, class O = T>
 struct Block {
   std::array<const T*, kBlockInputs> in;

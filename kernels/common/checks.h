@@ -22,7 +22,8 @@ inline void alpha(ScalarType result, const Scalar& alpha) {
   TN_CHECK(!alpha.is_bool() || result == ScalarType::Bool, "Boolean alpha only supported for Boolean results.");
   TN_CHECK(is_floating(result) || is_complex(result) || alpha.is_integral(true),
            "For integral input tensors, argument alpha must not be a floating point number.");
-  TN_CHECK(is_complex(result) || !alpha.is_complex(), "For non-complex input tensors, argument alpha must not be a complex number.");
+  TN_CHECK(is_complex(result) || !alpha.is_complex(),
+           "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
 }  // namespace tn::checks

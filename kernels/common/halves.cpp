@@ -29,10 +29,13 @@ HWY_INLINE void Shorten(const float* from, uint16_t* to, size_t n, ToVector vect
 }
 
 void WidenBF16(const uint16_t* from, float* to, size_t n) {
-  Widen(from, to, n, [](auto d, auto v) HWY_ATTR { return FromBF16(d, v); }, [](uint16_t v) { return to_float(BFloat16{v}); });
+  Widen(
+      from, to, n, [](auto d, auto v) HWY_ATTR { return FromBF16(d, v); },
+      [](uint16_t v) { return to_float(BFloat16{v}); });
 }
 void WidenF16(const uint16_t* from, float* to, size_t n) {
-  Widen(from, to, n, [](auto d, auto v) HWY_ATTR { return FromF16(d, v); }, [](uint16_t v) { return to_float(Half{v}); });
+  Widen(
+      from, to, n, [](auto d, auto v) HWY_ATTR { return FromF16(d, v); }, [](uint16_t v) { return to_float(Half{v}); });
 }
 void ShortenBF16(const float* from, uint16_t* to, size_t n) {
   Shorten(from, to, n, [](auto d, auto v) HWY_ATTR { return ToBF16(d, v); }, [](float v) { return to_bfloat16(v); });

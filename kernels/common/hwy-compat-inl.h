@@ -85,8 +85,7 @@ HWY_INLINE hn::Vec<DF> FromF16(DF df, hn::Vec<hn::Rebind<uint16_t, DF>> v) {
   const auto quiet = hn::IfThenElseZero(hn::Ne(magnitude, top), hn::Set(du, 0x00400000));
   const auto special = hn::Or(hn::Add(normal, bias), quiet);
   const auto smallest = hn::Set(du, 113U << 23);
-  const auto small =
-      hn::BitCast(du, hn::Sub(hn::BitCast(df, hn::Add(magnitude, smallest)), hn::BitCast(df, smallest)));
+  const auto small = hn::BitCast(du, hn::Sub(hn::BitCast(df, hn::Add(magnitude, smallest)), hn::BitCast(df, smallest)));
   auto bits = hn::IfThenElse(hn::Eq(exponent, top), special, normal);
   bits = hn::IfThenElse(hn::Eq(exponent, hn::Zero(du)), small, bits);
   return hn::BitCast(df, hn::Or(bits, sign));
@@ -107,12 +106,11 @@ HWY_INLINE hn::Vec<hn::Rebind<uint16_t, DF>> ToF16(DF df, hn::Vec<DF> v) {
   const auto bits = hn::And(all, hn::Set(du, 0x7FFFFFFF));
   const auto sbits = hn::BitCast(di, bits);
   const auto align = hn::Set(du, 126U << 23);
-  const auto nan =
-      hn::Or(hn::Set(du, 0x7E00), hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 0x3FF)));
+  const auto nan = hn::Or(hn::Set(du, 0x7E00), hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 0x3FF)));
   const auto small = hn::Sub(hn::BitCast(du, hn::Add(hn::BitCast(df, bits), hn::BitCast(df, align))), align);
   const auto odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 1));
-  const auto normal = hn::ShiftRight<13>(
-      hn::Add(hn::Sub(bits, hn::Set(du, 112U << 23)), hn::Add(odd, hn::Set(du, 0xFFF))));
+  const auto normal =
+      hn::ShiftRight<13>(hn::Add(hn::Sub(bits, hn::Set(du, 112U << 23)), hn::Add(odd, hn::Set(du, 0xFFF))));
   const auto over = [&](uint32_t least) {
     return hn::RebindMask(du, hn::Gt(sbits, hn::Set(di, static_cast<int32_t>(least - 1))));
   };

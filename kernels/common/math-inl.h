@@ -1,5 +1,5 @@
-// Vector math by target: sleef's functions under their direct names, or the C library lane by lane where sleef has none.
-// Errors in ULP over the whole range are sleef's: 1.0 (u10), 1.5 for Erfc. Include after foreach_target.h.
+// Vector math by target: sleef's functions under their direct names, or the C library lane by lane where sleef has
+// none. Errors in ULP over the whole range are sleef's: 1.0 (u10), 1.5 for Erfc. Include after foreach_target.h.
 
 #if defined(TN_KERNELS_COMMON_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TN_KERNELS_COMMON_MATH_INL_H_
@@ -64,31 +64,31 @@ HWY_INLINE hn::Vec<D> Lanewise(D d, F f, V... v) {
 #if TN_SLEEF
 using RawF = decltype(hn::Vec<hn::ScalableTag<float>>::raw);
 using RawD = decltype(hn::Vec<hn::ScalableTag<double>>::raw);
-#define TN_MATH1(Name, name, error)                                                        \
-  extern "C" RawF TN_SLEEF_F(name, error)(RawF);                                           \
-  extern "C" RawD TN_SLEEF_D(name, error)(RawD);                                           \
-  template <class D>                                                                       \
-  HWY_INLINE hn::Vec<D> Name(D, hn::Vec<D> v) {                                            \
+#define TN_MATH1(Name, name, error)                                                              \
+  extern "C" RawF TN_SLEEF_F(name, error)(RawF);                                                 \
+  extern "C" RawD TN_SLEEF_D(name, error)(RawD);                                                 \
+  template <class D>                                                                             \
+  HWY_INLINE hn::Vec<D> Name(D, hn::Vec<D> v) {                                                  \
     if constexpr (sizeof(hn::TFromD<D>) == 4) return hn::Vec<D>{TN_SLEEF_F(name, error)(v.raw)}; \
-    else return hn::Vec<D>{TN_SLEEF_D(name, error)(v.raw)};                                \
+    else return hn::Vec<D>{TN_SLEEF_D(name, error)(v.raw)};                                      \
   }
-#define TN_MATH2(Name, name, error)                                                        \
-  extern "C" RawF TN_SLEEF_F(name, error)(RawF, RawF);                                     \
-  extern "C" RawD TN_SLEEF_D(name, error)(RawD, RawD);                                     \
-  template <class D>                                                                       \
-  HWY_INLINE hn::Vec<D> Name(D, hn::Vec<D> a, hn::Vec<D> b) {                              \
+#define TN_MATH2(Name, name, error)                                                                     \
+  extern "C" RawF TN_SLEEF_F(name, error)(RawF, RawF);                                                  \
+  extern "C" RawD TN_SLEEF_D(name, error)(RawD, RawD);                                                  \
+  template <class D>                                                                                    \
+  HWY_INLINE hn::Vec<D> Name(D, hn::Vec<D> a, hn::Vec<D> b) {                                           \
     if constexpr (sizeof(hn::TFromD<D>) == 4) return hn::Vec<D>{TN_SLEEF_F(name, error)(a.raw, b.raw)}; \
-    else return hn::Vec<D>{TN_SLEEF_D(name, error)(a.raw, b.raw)};                         \
+    else return hn::Vec<D>{TN_SLEEF_D(name, error)(a.raw, b.raw)};                                      \
   }
 #else
-#define TN_MATH1(Name, name, error)                                              \
-  template <class D>                                                             \
-  HWY_INLINE hn::Vec<D> Name(D d, hn::Vec<D> v) {                                \
-    return Lanewise(d, [](auto x) HWY_ATTR { return std::name(x); }, v);         \
+#define TN_MATH1(Name, name, error)                                      \
+  template <class D>                                                     \
+  HWY_INLINE hn::Vec<D> Name(D d, hn::Vec<D> v) {                        \
+    return Lanewise(d, [](auto x) HWY_ATTR { return std::name(x); }, v); \
   }
-#define TN_MATH2(Name, name, error)                                              \
-  template <class D>                                                             \
-  HWY_INLINE hn::Vec<D> Name(D d, hn::Vec<D> a, hn::Vec<D> b) {                  \
+#define TN_MATH2(Name, name, error)                                                    \
+  template <class D>                                                                   \
+  HWY_INLINE hn::Vec<D> Name(D d, hn::Vec<D> a, hn::Vec<D> b) {                        \
     return Lanewise(d, [](auto x, auto y) HWY_ATTR { return std::name(x, y); }, a, b); \
   }
 #endif
@@ -118,8 +118,8 @@ TN_MATH2(Pow, pow, u10)
 TN_MATH2(Atan2, atan2, u10)
 TN_MATH2(Hypot, hypot, u05)
 
-// float: 1.1 ULP, 2 without fused multiply-add. Below 0.92 a polynomial of x^2, above it 1 - exp(polynomial), both fitted to
-// erf on [0, 0.92] and log(erfc) on [0.9, 4]; from 4 on the result is 1.
+// float: 1.1 ULP, 2 without fused multiply-add. Below 0.92 a polynomial of x^2, above it 1 - exp(polynomial), both
+// fitted to erf on [0, 0.92] and log(erfc) on [0.9, 4]; from 4 on the result is 1.
 template <class D>
 HWY_INLINE hn::Vec<D> Erf(D d, hn::Vec<D> v) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
@@ -132,12 +132,12 @@ HWY_INLINE hn::Vec<D> Erf(D d, hn::Vec<D> v) {
     };
     const auto four = hn::Set(d, 4.0f), magnitude = hn::Abs(v);
     const auto t = hn::IfThenElse(hn::Gt(magnitude, four), four, magnitude);  // NaN passes
-    const auto small = polynomial(hn::Mul(t, t), {8.397287996888623e-05f, -0.0008149687580982175f, 0.0052017058083520685f,
-                                                  -0.026859698205144885f, 0.11283701547739867f, -0.37612634183765914f,
-                                                  0.12837916669167204f});
-    const auto tail = polynomial(t, {-2.090955565248628e-05f, 0.0004323030058111061f, -0.004160526995931752f,
-                                     0.025091496786755534f, -0.10823661934271053f, -0.6333866465514536f, -1.129495159064629f,
-                                     0.00017055203185810112f});
+    const auto small = polynomial(
+        hn::Mul(t, t), {8.397287996888623e-05f, -0.0008149687580982175f, 0.0052017058083520685f, -0.026859698205144885f,
+                        0.11283701547739867f, -0.37612634183765914f, 0.12837916669167204f});
+    const auto tail =
+        polynomial(t, {-2.090955565248628e-05f, 0.0004323030058111061f, -0.004160526995931752f, 0.025091496786755534f,
+                       -0.10823661934271053f, -0.6333866465514536f, -1.129495159064629f, 0.00017055203185810112f});
     const auto large = hn::CopySign(hn::Sub(hn::Set(d, 1.0f), Exp(d, tail)), v);
     return hn::IfThenElse(hn::Lt(t, hn::Set(d, 0.92f)), hn::MulAdd(small, v, v), large);
   }

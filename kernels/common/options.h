@@ -16,8 +16,10 @@ struct NewTensor {
 
   // Refuses what no tensor can be here.
   void check(std::string_view op) const {
-    if (layout && *layout != Layout::Strided) refuse(op, str("layout ", layout_name(*layout)), "new tensors are strided");
-    if (device && !device->is_cpu() && !device->is_meta()) refuse(op, str("device ", device->str()), "there is no such backend");
+    if (layout && *layout != Layout::Strided)
+      refuse(op, str("layout ", layout_name(*layout)), "new tensors are strided");
+    if (device && !device->is_cpu() && !device->is_meta())
+      refuse(op, str("device ", device->str()), "there is no such backend");
     if (pin_memory.value_or(false)) refuse(op, "pin_memory", "there is no accelerator to pin memory for");
   }
   Tensor make(std::string_view op, IntView size, ScalarType fallback) const {

@@ -8,12 +8,13 @@ namespace {
 
 template <class F>
 constexpr PointwiseSlot logical(F) {
-  return {.row = [](const Row& row) {
-            const auto f = [](auto a, auto b) { return F{}(a != decltype(a){}, b != decltype(b){}); };
-            if (map_floats<2>(row, plain_tests<2>(f))) return;
-            if (visit_complex(row.dtype, [&]<class T>() { map_scalars<bool, T, T>(row, f); })) return;
-            visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<bool, T, T>(row, f); });
-          },
+  return {.row =
+              [](const Row& row) {
+                const auto f = [](auto a, auto b) { return F{}(a != decltype(a){}, b != decltype(b){}); };
+                if (map_floats<2>(row, plain_tests<2>(f))) return;
+                if (visit_complex(row.dtype, [&]<class T>() { map_scalars<bool, T, T>(row, f); })) return;
+                visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<bool, T, T>(row, f); });
+              },
           .promotion = Promotion::ToBool};
 }
 

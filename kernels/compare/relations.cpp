@@ -34,13 +34,14 @@ enum RelationIndex { kEq, kNe, kLt, kLe, kGt, kGe };
 
 template <RelationIndex kIndex, class F>
 constexpr PointwiseSlot relation(F) {
-  return {.row = [](const Row& row) {
-            if (map_floats<2>(row, HWY_DYNAMIC_DISPATCH(Relations)()[kIndex])) return;
-            if constexpr (kIndex == kEq || kIndex == kNe) {
-              if (visit_complex(row.dtype, [&]<class T>() { map_scalars<bool, T, T>(row, F{}); })) return;
-            }
-            visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<bool, T, T>(row, F{}); });
-          },
+  return {.row =
+              [](const Row& row) {
+                if (map_floats<2>(row, HWY_DYNAMIC_DISPATCH(Relations)()[kIndex])) return;
+                if constexpr (kIndex == kEq || kIndex == kNe) {
+                  if (visit_complex(row.dtype, [&]<class T>() { map_scalars<bool, T, T>(row, F{}); })) return;
+                }
+                visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<bool, T, T>(row, F{}); });
+              },
           .promotion = Promotion::ToBool};
 }
 

@@ -37,7 +37,9 @@ std::string crossed(IntView sizes) {
 }
 
 // As upstream spells a tensor's type.
-std::string tensor_type(ScalarType t) { return t == ScalarType::BFloat16 ? "CPUBFloat16Type" : str("torch.", scalar_type_name(t), "Tensor"); }
+std::string tensor_type(ScalarType t) {
+  return t == ScalarType::BFloat16 ? "CPUBFloat16Type" : str("torch.", scalar_type_name(t), "Tensor");
+}
 
 bool any_below(IntView list, int64_t least) {
   for (const int64_t v : list)
@@ -47,7 +49,8 @@ bool any_below(IntView list, int64_t least) {
 
 }  // namespace
 
-Params expand(const Tensor& weight, IntView stride, IntView padding, IntView dilation, bool transposed, IntView output_padding, int64_t groups) {
+Params expand(const Tensor& weight, IntView stride, IntView padding, IntView dilation, bool transposed,
+              IntView output_padding, int64_t groups) {
   const int64_t dims = weight.dim() - 2;
   TN_CHECK(dims > 0, "weight should have at least three dimensions");
   TN_CHECK(groups > 0, "non-positive groups is not supported");
@@ -67,24 +70,26 @@ void check_forward(const Params& p, const Tensor& input, IntView w, OptionalTens
   TN_CHECK(!any_below(p.output_padding, 0), "negative output_padding is not supported");
   TN_CHECK(!any_below(p.stride, 1), "non-positive stride is not supported");
   TN_CHECK(!any_below(p.dilation, 1), "non-positive dilation is not supported");
-  TN_CHECK(wdim == ndim, "Expected ", wdim, "-dimensional input for ", wdim, "-dimensional weight ", w, ", but got ", ndim,
-           "-dimensional input of size ", input.sizes(), " instead");
-  TN_CHECK(w[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups, " at dimension 0, but got weight of size ", w,
-           " instead");
+  TN_CHECK(wdim == ndim, "Expected ", wdim, "-dimensional input for ", wdim, "-dimensional weight ", w, ", but got ",
+           ndim, "-dimensional input of size ", input.sizes(), " instead");
+  TN_CHECK(w[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
+           " at dimension 0, but got weight of size ", w, " instead");
   TN_CHECK(w[0] % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
            " at dimension 0, but got weight of size [", w, "] instead");
   if (!p.transposed) {
-    TN_CHECK(input->size(1) == w[1] * groups, "Given groups=", groups, ", weight of size ", w, ", expected input", input.sizes(), " to have ",
-             w[1] * groups, " channels, but got ", input->size(1), " channels instead");
-    TN_CHECK(!bias || (bias->dim() == 1 && bias->size(0) == w[0]), "Given weight of size ", w, ", expected bias to be 1-dimensional with ", w[0],
-             " elements, but got bias of size ", bias ? bias->sizes() : IntView(), " instead");
+    TN_CHECK(input->size(1) == w[1] * groups, "Given groups=", groups, ", weight of size ", w, ", expected input",
+             input.sizes(), " to have ", w[1] * groups, " channels, but got ", input->size(1), " channels instead");
+    TN_CHECK(!bias || (bias->dim() == 1 && bias->size(0) == w[0]), "Given weight of size ", w,
+             ", expected bias to be 1-dimensional with ", w[0], " elements, but got bias of size ",
+             bias ? bias->sizes() : IntView(), " instead");
     TN_CHECK(!any_below(w.slice(2, w.size() - 2), 1), "kernel size should be greater than zero, but got ",
              by_name("kernel", w.slice(2, w.size() - 2), 1));
     bool fits = true;
     DimVector sizes, kernel;
     for (int64_t d = 2; d < ndim; ++d) {
       const auto i = static_cast<size_t>(d - 2);
-      const int64_t padded = input->size(d) + 2 * p.padding[i], taps = p.dilation[i] * (w[static_cast<size_t>(d)] - 1) + 1;
+      const int64_t padded = input->size(d) + 2 * p.padding[i],
+                    taps = p.dilation[i] * (w[static_cast<size_t>(d)] - 1) + 1;
       fits &= padded >= taps;
       sizes.push_back(padded);
       kernel.push_back(taps);
@@ -92,15 +97,17 @@ void check_forward(const Params& p, const Tensor& input, IntView w, OptionalTens
     TN_CHECK(fits, "Calculated padded input size per channel: (", crossed(sizes), "). Kernel size: (", crossed(kernel),
              "). Kernel size can't be greater than actual input size");
   } else {
-    TN_CHECK(input->size(1) == w[0], "Given transposed=1, weight of size ", w, ", expected input", input.sizes(), " to have ", w[0],
-             " channels, but got ", input->size(1), " channels instead");
+    TN_CHECK(input->size(1) == w[0], "Given transposed=1, weight of size ", w, ", expected input", input.sizes(),
+             " to have ", w[0], " channels, but got ", input->size(1), " channels instead");
     TN_CHECK(!bias || (bias->dim() == 1 && bias->size(0) == w[1] * groups), "Given transposed=1, weight of size ", w,
-             ", expected bias to be 1-dimensional with ", w[1] * groups, " elements, but got bias of size ", bias ? bias->sizes() : IntView(),
-             " instead");
+             ", expected bias to be 1-dimensional with ", w[1] * groups, " elements, but got bias of size ",
+             bias ? bias->sizes() : IntView(), " instead");
     bool small = true;
-    for (size_t i = 0; i < p.stride.size(); ++i) small &= p.output_padding[i] < p.stride[i] || p.output_padding[i] < p.dilation[i];
-    TN_CHECK(small, "output padding must be smaller than either stride or dilation, but got ", by_name("output_padding", p.output_padding, 0), ' ',
-             by_name("stride", p.stride, 1), ' ', by_name("dilation", p.dilation, 1));
+    for (size_t i = 0; i < p.stride.size(); ++i)
+      small &= p.output_padding[i] < p.stride[i] || p.output_padding[i] < p.dilation[i];
+    TN_CHECK(small, "output padding must be smaller than either stride or dilation, but got ",
+             by_name("output_padding", p.output_padding, 0), ' ', by_name("stride", p.stride, 1), ' ',
+             by_name("dilation", p.dilation, 1));
   }
 }
 
@@ -111,7 +118,8 @@ void check_dtypes(const Tensor& input, const Tensor& weight, OptionalTensor bias
   const bool fast = input.dtype() == ScalarType::Float || is_reduced_float(input.dtype());
   TN_CHECK(!fast, "Input type (", tensor_type(input.dtype()), ") and weight type (", tensor_type(weight.dtype()),
            ") should be the same or input should be a MKLDNN tensor and weight is a dense tensor");
-  fail(ErrorKind::Runtime, "expected scalar type ", scalar_type_name(input.dtype()), " but found ", scalar_type_name(weight.dtype()));
+  fail(ErrorKind::Runtime, "expected scalar type ", scalar_type_name(input.dtype()), " but found ",
+       scalar_type_name(weight.dtype()));
 }
 
 DimVector output_sizes(const Params& p, const Tensor& input, IntView w) {
@@ -124,8 +132,9 @@ DimVector output_sizes(const Params& p, const Tensor& input, IntView w) {
                             : (sizes[d] + 2 * p.padding[i] - span - 1) / p.stride[i] + 1;
   }
   for (size_t d = 2; p.transposed && d < sizes.size(); ++d)
-    TN_CHECK(sizes[d] > 0 || input.numel() == 0, "Given input size per channel: (", crossed(input.sizes().slice(2, sizes.size() - 2)),
-             "). Calculated output size per channel: (", crossed(IntView(sizes).slice(2, sizes.size() - 2)), "). Output size is too small");
+    TN_CHECK(sizes[d] > 0 || input.numel() == 0, "Given input size per channel: (",
+             crossed(input.sizes().slice(2, sizes.size() - 2)), "). Calculated output size per channel: (",
+             crossed(IntView(sizes).slice(2, sizes.size() - 2)), "). Output size is too small");
   if (input->size(1) == 0) sizes[1] = 0;  // upstream's result of no channels
   return sizes;
 }
@@ -137,7 +146,8 @@ Problem problem_of(const Params& params, IntView input, IntView weight, IntView 
   const size_t dims = weight.size() - 2, skip = 3 - dims;
   for (size_t i = 0; i < dims; ++i) {
     p.x[skip + i] = x[2 + i], p.y[skip + i] = y[2 + i], p.kernel[skip + i] = weight[2 + i];
-    p.stride[skip + i] = params.stride[i], p.pad[skip + i] = params.padding[i], p.dilation[skip + i] = params.dilation[i];
+    p.stride[skip + i] = params.stride[i], p.pad[skip + i] = params.padding[i],
+                    p.dilation[skip + i] = params.dilation[i];
   }
   return p;
 }
@@ -147,7 +157,8 @@ MemoryFormat result_format(const Tensor& input, const Tensor& weight) {
   const MemoryFormat last = input.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
   const bool fast = input.dtype() == ScalarType::Float || input.dtype() == ScalarType::BFloat16;
   if (input.dim() == 5 && !fast) return MemoryFormat::Contiguous;
-  return suggest_memory_format(input) == last || suggest_memory_format(weight) == last ? last : MemoryFormat::Contiguous;
+  return suggest_memory_format(input) == last || suggest_memory_format(weight) == last ? last
+                                                                                       : MemoryFormat::Contiguous;
 }
 
 Tensor as_planes(const Tensor& t) {

@@ -47,13 +47,15 @@ void to_columns(const Problem& p, const T* x, int64_t channels, int64_t from, in
         const Inside in = inside(p, 2, kx);
         const int64_t shift = kx * p.dilation[2] - p.pad[2];
         for_rows(p, kz, ky, from, to, [&](int64_t first, int64_t last, int64_t place, int64_t base) {
-          const int64_t a = base < 0 ? last : std::clamp(in.from, first, last), b = base < 0 ? last : std::clamp(in.to, a, last);
+          const int64_t a = base < 0 ? last : std::clamp(in.from, first, last),
+                        b = base < 0 ? last : std::clamp(in.to, a, last);
           for (int64_t c = 0; c < channels; ++c) {
             T* const out = columns + (c * p.taps() + tap) * ld + place;
             for (int64_t i = first; i < a; ++i) out[i - first] = T{};
             const T* const source = x + c * p.x_pixels() + base + shift;
             if (step == 1) {
-              if (b > a) std::memcpy(static_cast<void*>(out + a - first), source + a, static_cast<size_t>(b - a) * sizeof(T));
+              if (b > a)
+                std::memcpy(static_cast<void*>(out + a - first), source + a, static_cast<size_t>(b - a) * sizeof(T));
             } else {
               for (int64_t i = a; i < b; ++i) out[i - first] = source[i * step];
             }
@@ -97,7 +99,8 @@ void to_rows(const Problem& p, const T* x, int64_t all, int64_t channels, int64_
     const int64_t ox = i % p.y[2], oy = i / p.y[2] % p.y[1], oz = i / (p.y[2] * p.y[1]);
     for (int64_t kz = 0; kz < p.kernel[0]; ++kz)
       for (int64_t ky = 0; ky < p.kernel[1]; ++ky) {
-        const int64_t z = oz * p.stride[0] - p.pad[0] + kz * p.dilation[0], y = oy * p.stride[1] - p.pad[1] + ky * p.dilation[1];
+        const int64_t z = oz * p.stride[0] - p.pad[0] + kz * p.dilation[0],
+                      y = oy * p.stride[1] - p.pad[1] + ky * p.dilation[1];
         const bool valid = z >= 0 && z < p.x[0] && y >= 0 && y < p.x[1];
         for (int64_t kx = 0; kx < p.kernel[2]; ++kx, rows += channels) {
           const int64_t at = ox * p.stride[2] - p.pad[2] + kx * p.dilation[2];

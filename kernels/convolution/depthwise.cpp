@@ -1,5 +1,5 @@
-// Depthwise convolutions: each plane is laid out with its padding, one copy for each phase of the stride, so that every tap
-// is a shift and a whole plane one run of vectors. What the run computes at the ends of rows is dropped.
+// Depthwise convolutions: each plane is laid out with its padding, one copy for each phase of the stride, so that every
+// tap is a shift and a whole plane one run of vectors. What the run computes at the ends of rows is dropped.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -74,8 +74,12 @@ void ShiftedFloat(const float* const* taps, const float* w, int64_t count, float
 void ShiftedDouble(const double* const* taps, const double* w, int64_t count, double bias, int64_t n, double* out) {
   Shifted(taps, w, count, bias, n, out);
 }
-void DotsFloat(const float* g, const float* const* taps, int64_t count, int64_t n, double* sums) { Dots(g, taps, count, n, sums); }
-void DotsDouble(const double* g, const double* const* taps, int64_t count, int64_t n, double* sums) { Dots(g, taps, count, n, sums); }
+void DotsFloat(const float* g, const float* const* taps, int64_t count, int64_t n, double* sums) {
+  Dots(g, taps, count, n, sums);
+}
+void DotsDouble(const double* g, const double* const* taps, int64_t count, int64_t n, double* sums) {
+  Dots(g, taps, count, n, sums);
+}
 
 }  // namespace tn::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -95,8 +99,12 @@ void shifted(const float* const* taps, const float* w, int64_t count, float bias
 void shifted(const double* const* taps, const double* w, int64_t count, double bias, int64_t n, double* out) {
   HWY_DYNAMIC_DISPATCH(ShiftedDouble)(taps, w, count, bias, n, out);
 }
-void dots(const float* g, const float* const* taps, int64_t count, int64_t n, double* sums) { HWY_DYNAMIC_DISPATCH(DotsFloat)(g, taps, count, n, sums); }
-void dots(const double* g, const double* const* taps, int64_t count, int64_t n, double* sums) { HWY_DYNAMIC_DISPATCH(DotsDouble)(g, taps, count, n, sums); }
+void dots(const float* g, const float* const* taps, int64_t count, int64_t n, double* sums) {
+  HWY_DYNAMIC_DISPATCH(DotsFloat)(g, taps, count, n, sums);
+}
+void dots(const double* g, const double* const* taps, int64_t count, int64_t n, double* sums) {
+  HWY_DYNAMIC_DISPATCH(DotsDouble)(g, taps, count, n, sums);
+}
 
 constexpr int64_t kSlack = 256;  // elements behind each buffer: four vectors and more
 constexpr int64_t kMostElements = int64_t{1} << 24;
@@ -125,7 +133,8 @@ void spread(const T* source, const Three& size, const Three& step, const Three& 
       const T* const row = source + (z * size[1] + y) * size[2];
       T* const out = target + ((z * step[0] + shift[0]) * extent[1] + y * step[1] + shift[1]) * extent[2] + shift[2];
       if (step[2] == 1) {
-        if (to[2] > from[2]) std::memcpy(out + from[2], row + from[2], static_cast<size_t>(to[2] - from[2]) * sizeof(T));
+        if (to[2] > from[2])
+          std::memcpy(out + from[2], row + from[2], static_cast<size_t>(to[2] - from[2]) * sizeof(T));
       } else {
         for (int64_t i = from[2]; i < to[2]; ++i) out[i * step[2]] = row[i];
       }
@@ -185,7 +194,8 @@ template <class T>
 void take_rows(const T* run, const Three& extent, const Three& size, T* out) {
   for (int64_t z = 0; z < size[0]; ++z)
     for (int64_t y = 0; y < size[1]; ++y)
-      std::memcpy(out + (z * size[1] + y) * size[2], run + (z * extent[1] + y) * extent[2], static_cast<size_t>(size[2]) * sizeof(T));
+      std::memcpy(out + (z * size[1] + y) * size[2], run + (z * extent[1] + y) * extent[2],
+                  static_cast<size_t>(size[2]) * sizeof(T));
 }
 
 template <class F>
@@ -215,7 +225,8 @@ bool depthwise_forward(const Problem& p, const Tensor& x, const Tensor& w, const
         lay_phases(p, extent, x.data<T>() + i * p.x_pixels(), plane);
         for (int64_t k = 0; k < each; ++k) {
           const int64_t channel = i % p.groups * each + k;
-          shifted(from.data(), w.data<T>() + channel * taps, taps, bias.defined() ? bias.data<T>()[channel] : T{0}, run.length, out);
+          shifted(from.data(), w.data<T>() + channel * taps, taps, bias.defined() ? bias.data<T>()[channel] : T{0},
+                  run.length, out);
           take_rows(out, extent, p.y, y.data<T>() + (i * each + k) * p.y_pixels());
         }
       }
@@ -241,12 +252,15 @@ bool depthwise_backward_data(const Problem& p, const Tensor& y, const Tensor& w,
         for (int64_t a = p.kernel[0] - 1; a >= 0; --a)  // the kernel turned around
           for (int64_t b = p.kernel[1] - 1; b >= 0; --b)
             for (int64_t c = p.kernel[2] - 1; c >= 0; --c)
-              from.push_back(laid + k * plane + (a * p.dilation[0] * extent[1] + b * p.dilation[1]) * extent[2] + c * p.dilation[2]);
+              from.push_back(laid + k * plane + (a * p.dilation[0] * extent[1] + b * p.dilation[1]) * extent[2] +
+                             c * p.dilation[2]);
       for (int64_t i = begin; i < end; ++i) {
         std::fill_n(laid, plane * each + kSlack, T{0});
-        for (int64_t k = 0; k < each; ++k) spread(y.data<T>() + (i * each + k) * p.y_pixels(), p.y, p.stride, shift, extent, laid + k * plane);
+        for (int64_t k = 0; k < each; ++k)
+          spread(y.data<T>() + (i * each + k) * p.y_pixels(), p.y, p.stride, shift, extent, laid + k * plane);
         const int64_t g = i % p.groups;
-        shifted(from.data(), w.data<T>() + g * each * taps, each * taps, bias.defined() ? bias.data<T>()[g] : T{0}, run.length, out);
+        shifted(from.data(), w.data<T>() + g * each * taps, each * taps, bias.defined() ? bias.data<T>()[g] : T{0},
+                run.length, out);
         take_rows(out, extent, p.x, x.data<T>() + i * p.x_pixels());
       }
     });
@@ -273,11 +287,13 @@ bool depthwise_backward_weight(const Problem& p, const Tensor& y, const Tensor& 
           for (int64_t k = 0; k < each; ++k) {
             const T* const grad = y.data<T>() + ((n * p.groups + g) * each + k) * p.y_pixels();
             for (int64_t row = 0; row < p.y[0] * p.y[1]; ++row)
-              std::memcpy(line + (row / p.y[1] * extent[1] + row % p.y[1]) * extent[2], grad + row * p.y[2], static_cast<size_t>(p.y[2]) * sizeof(T));
+              std::memcpy(line + (row / p.y[1] * extent[1] + row % p.y[1]) * extent[2], grad + row * p.y[2],
+                          static_cast<size_t>(p.y[2]) * sizeof(T));
             dots(line, from.data(), taps, run.length, sums.data() + k * taps);
           }
         }
-        for (int64_t k = 0; k < each * taps; ++k) w.data<T>()[g * each * taps + k] = static_cast<T>(sums[static_cast<size_t>(k)]);
+        for (int64_t k = 0; k < each * taps; ++k)
+          w.data<T>()[g * each * taps + k] = static_cast<T>(sums[static_cast<size_t>(k)]);
       }
     });
   });

@@ -39,7 +39,8 @@ ScalarType sum_type(ScalarType t) { return is_reduced_float(t) ? ScalarType::Flo
 
 // What upstream's kernels take.
 void check_served(ScalarType t) {
-  TN_CHECK_AS(NotImplemented, t != ScalarType::Bool && t != ScalarType::ComplexHalf, "\"slow_conv2d_cpu\" not implemented for '", scalar_type_name(t), "'");
+  TN_CHECK_AS(NotImplemented, t != ScalarType::Bool && t != ScalarType::ComplexHalf,
+              "\"slow_conv2d_cpu\" not implemented for '", scalar_type_name(t), "'");
 }
 
 void run_forward(const Call& call, OptionalTensor bias, const Tensor& out) {
@@ -61,14 +62,16 @@ void run_forward(const Call& call, OptionalTensor bias, const Tensor& out) {
   const ScalarType compute = sum_type(dtype);
   const bool direct = out.is_contiguous() && compute == dtype;
   const Tensor to = direct ? out : empty(out.sizes(), compute);
-  backward_data(p, contiguous(cast(call.input, compute)), contiguous(cast(call.weight, compute)), b.defined() ? cast(b, compute) : b, to);
+  backward_data(p, contiguous(cast(call.input, compute)), contiguous(cast(call.weight, compute)),
+                b.defined() ? cast(b, compute) : b, to);
   if (!direct) copy_into(out, to);
 }
 
 // Sums over the batch and the pixels.
 Tensor channel_sums(const Tensor& grad, ScalarType dtype) {
   const Tensor out = empty({grad->size(1)}, ScalarType::Double);
-  const int64_t batch = grad->size(0), channels = grad->size(1), pixels = batch * channels == 0 ? 0 : grad.numel() / (batch * channels);
+  const int64_t batch = grad->size(0), channels = grad->size(1),
+                pixels = batch * channels == 0 ? 0 : grad.numel() / (batch * channels);
   const auto sum = [&]<class T>() {
     for (int64_t c = 0; c < channels; ++c) {
       double total = 0;
@@ -91,15 +94,17 @@ Tensor channel_sums(const Tensor& grad, ScalarType dtype) {
 
 }  // namespace
 
-Tensor native::convolution(const Tensor& input, const Tensor& weight, OptionalTensor bias, IntArrayRef stride, IntArrayRef padding,
-                           IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups) {
+Tensor native::convolution(const Tensor& input, const Tensor& weight, OptionalTensor bias, IntArrayRef stride,
+                           IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                           int64_t groups) {
   Params params = expand(weight, stride, padding, dilation, transposed, output_padding, groups);
   check_forward(params, input, weight.sizes(), bias);
   check_dtypes(input, weight, bias);
   Call call = make_call(std::move(params), input, weight);
   const DimVector sizes = output_sizes(call.params, call.input, call.weight.sizes());
   const bool meta = input.is_meta() || weight.is_meta() || (bias && bias->is_meta());
-  const Tensor out = empty(sizes, input.dtype(), meta && !input.is_meta() ? weight.device() : input.device(), call.format);
+  const Tensor out =
+      empty(sizes, input.dtype(), meta && !input.is_meta() ? weight.device() : input.device(), call.format);
   if (!meta && out.numel() > 0) {
     check_served(input.dtype());
     call.input = resolve(call.input), call.weight = resolve(call.weight);
@@ -108,23 +113,24 @@ Tensor native::convolution(const Tensor& input, const Tensor& weight, OptionalTe
   return as_given(call, out);
 }
 
-Tensor native::_convolution(const Tensor& input, const Tensor& weight, OptionalTensor bias, IntArrayRef stride, IntArrayRef padding,
-                            IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups, bool, bool, bool, bool) {
+Tensor native::_convolution(const Tensor& input, const Tensor& weight, OptionalTensor bias, IntArrayRef stride,
+                            IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+                            int64_t groups, bool, bool, bool, bool) {
   return native::convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
 }
 
-std::tuple<Tensor, Tensor, Tensor> native::convolution_backward(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-                                                                std::optional<IntArrayRef> bias_sizes, IntArrayRef stride, IntArrayRef padding,
-                                                                IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups,
-                                                                std::array<bool, 3> mask) {
+std::tuple<Tensor, Tensor, Tensor> native::convolution_backward(
+    const Tensor& grad_output, const Tensor& input, const Tensor& weight, std::optional<IntArrayRef> bias_sizes,
+    IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation, bool transposed, IntArrayRef output_padding,
+    int64_t groups, std::array<bool, 3> mask) {
   Params params = expand(weight, stride, padding, dilation, transposed, output_padding, groups);
   check_forward(params, input, weight.sizes(), {});
   check_dtypes(input, weight, {});
   const DimVector expected = output_sizes(params, input, weight.sizes());
-  TN_CHECK(grad_output.sizes() == IntView(expected), "convolution_backward: expected grad_output of size ", IntView(expected), ", got ",
-           grad_output.sizes());
-  TN_CHECK(grad_output.dtype() == input.dtype(), "expected scalar type ", scalar_type_name(input.dtype()), " but found ",
-           scalar_type_name(grad_output.dtype()));
+  TN_CHECK(grad_output.sizes() == IntView(expected), "convolution_backward: expected grad_output of size ",
+           IntView(expected), ", got ", grad_output.sizes());
+  TN_CHECK(grad_output.dtype() == input.dtype(), "expected scalar type ", scalar_type_name(input.dtype()),
+           " but found ", scalar_type_name(grad_output.dtype()));
   (void)bias_sizes;
   const Call call = make_call(std::move(params), input, weight);
   const ScalarType dtype = input.dtype(), compute = sum_type(dtype);
@@ -133,13 +139,17 @@ std::tuple<Tensor, Tensor, Tensor> native::convolution_backward(const Tensor& gr
   // Where a weight is contiguous either way, upstream's kernels of other dtypes leave it as it is.
   const bool fast = dtype == ScalarType::Float || dtype == ScalarType::BFloat16;
   const bool either = !fast && call.weight.is_contiguous() && call.weight.is_contiguous(call.format);
-  if (mask[1]) grad_weight = empty(call.weight.sizes(), dtype, input.device(), either ? MemoryFormat::Contiguous : call.format);
+  if (mask[1])
+    grad_weight = empty(call.weight.sizes(), dtype, input.device(), either ? MemoryFormat::Contiguous : call.format);
   if (mask[2]) grad_bias = empty({grad_output->size(1)}, dtype, input.device());
   if (!input.is_meta()) {
-    TN_CHECK_AS(NotImplemented, is_floating(dtype), "\"slow_conv2d_cpu_grad_input\" not implemented for '", scalar_type_name(dtype), "'");
+    TN_CHECK_AS(NotImplemented, is_floating(dtype), "\"slow_conv2d_cpu_grad_input\" not implemented for '",
+                scalar_type_name(dtype), "'");
     const Tensor grad = contiguous(cast(call.was_line ? as_planes(grad_output) : grad_output, compute));
     const Problem p = problem_of(call.params, call.input.sizes(), call.weight.sizes(), grad.sizes());
-    const auto target = [&](const Tensor& t) { return t.is_contiguous() && compute == dtype ? t : empty(t.sizes(), compute); };
+    const auto target = [&](const Tensor& t) {
+      return t.is_contiguous() && compute == dtype ? t : empty(t.sizes(), compute);
+    };
     if (mask[0]) {
       const Tensor to = target(grad_input), w = contiguous(cast(call.weight, compute));
       if (grad.numel() == 0) zero(to);

@@ -1,5 +1,5 @@
-// A convolution as the kernels see it: three spatial dimensions (absent ones have size 1), always in the direction of the
-// plain convolution. A transposed convolution has its input as y and its result as x.
+// A convolution as the kernels see it: three spatial dimensions (absent ones have size 1), always in the direction of
+// the plain convolution. A transposed convolution has its input as y and its result as x.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -26,10 +26,11 @@ struct Problem {
   bool is_depthwise() const { return x_each() == 1 && groups > 1; }
 };
 
-// Values, contiguous, of one dtype: x [batch, x_channels, ...], w [y_channels, x_each, taps], y [batch, y_channels, ...];
-// `last`: x and y have their channels innermost instead. bias [y_channels] or undefined.
+// Values, contiguous, of one dtype: x [batch, x_channels, ...], w [y_channels, x_each, taps], y [batch, y_channels,
+// ...]; `last`: x and y have their channels innermost instead. bias [y_channels] or undefined.
 void forward(const Problem& p, bool last, const Tensor& x, const Tensor& w, const Tensor& bias, const Tensor& y);
-// The gradient of x; bias [x_channels] or undefined is added (a transposed convolution's). Float, double, integers, complex.
+// The gradient of x; bias [x_channels] or undefined is added (a transposed convolution's). Float, double, integers,
+// complex.
 void backward_data(const Problem& p, const Tensor& y, const Tensor& w, const Tensor& bias, const Tensor& x);
 // The gradient of w.
 void backward_weight(const Problem& p, const Tensor& y, const Tensor& x, const Tensor& w);

@@ -25,7 +25,8 @@ Tensor contiguous(const Tensor& self, MemoryFormat format) {
 
 Tensor to(const Tensor& self, const ToOptions& o, bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
   const MemoryFormat f = format.value_or(MemoryFormat::Preserve);
-  const bool same = !copy && o.dtype.value_or(self.dtype()) == self.dtype() && o.layout.value_or(self.layout()) == self.layout() &&
+  const bool same = !copy && o.dtype.value_or(self.dtype()) == self.dtype() &&
+                    o.layout.value_or(self.layout()) == self.layout() &&
                     o.device.value_or(self.device()).type == self.device().type &&  // the CPU has no numbers
                     (f == MemoryFormat::Preserve || suggest_memory_format(self) == f);
   if (same) return self;
@@ -59,7 +60,8 @@ ScalarType result_type(const Tensor& a, const Scalar& b) {
 std::vector<Tensor> to_cpu(TensorList tensors) {
   std::vector<Tensor> out;
   out.reserve(tensors.size());
-  for (const Tensor& t : tensors) out.push_back(to(t, {.dtype = {}, .layout = {}, .device = Device(), .pin_memory = {}}, false, false, {}));
+  for (const Tensor& t : tensors)
+    out.push_back(to(t, {.dtype = {}, .layout = {}, .device = Device(), .pin_memory = {}}, false, false, {}));
   return out;
 }
 
@@ -87,7 +89,8 @@ Tensor pin_memory(const Tensor& self, std::optional<Device>) {
 }
 
 void constrain_range(const Scalar& size, std::optional<int64_t> min, std::optional<int64_t> max) {
-  const int64_t low = min.value_or(std::numeric_limits<int64_t>::min()), high = max.value_or(std::numeric_limits<int64_t>::max());
+  const int64_t low = min.value_or(std::numeric_limits<int64_t>::min()),
+                high = max.value_or(std::numeric_limits<int64_t>::max());
   const int64_t v = size.to_int64();
   TN_CHECK(high >= low, "Max must be greater than or equal to min. Got min=", low, " max=", high);
   TN_CHECK(low <= v && v <= high, "Invalid value range for ", v, " between [", low, ", ", high, "].");

@@ -16,7 +16,8 @@ struct ToOptions {
 
 Tensor contiguous(const Tensor& self, MemoryFormat format);
 // self itself if nothing changes and no copy is asked for.
-Tensor to(const Tensor& self, const ToOptions& options, bool non_blocking, bool copy, std::optional<MemoryFormat> format);
+Tensor to(const Tensor& self, const ToOptions& options, bool non_blocking, bool copy,
+          std::optional<MemoryFormat> format);
 Scalar item(const Tensor& self);
 bool is_nonzero(const Tensor& self);
 ScalarType result_type(const Scalar& a, const Scalar& b);

@@ -26,7 +26,8 @@ const Tensor& fill__Scalar(const Tensor& self, const Scalar& value) {
   return self;
 }
 const Tensor& fill__Tensor(const Tensor& self, const Tensor& value) {
-  TN_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
+  TN_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
+           " dimensions.");
   copy_into(self, value);  // converts without the range check of numbers
   return self;
 }
@@ -44,12 +45,16 @@ const Tensor& copy_(const Tensor& self, const Tensor& src, bool) {
   return self;
 }
 
-Tensor clone(const Tensor& self, std::optional<MemoryFormat> format) { return tn::clone(self, format.value_or(MemoryFormat::Preserve)); }
+Tensor clone(const Tensor& self, std::optional<MemoryFormat> format) {
+  return tn::clone(self, format.value_or(MemoryFormat::Preserve));
+}
 
-Tensor _to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-                std::optional<bool> pin_memory, bool, std::optional<MemoryFormat> memory_format) {
+Tensor _to_copy(const Tensor& self, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+                std::optional<Device> device, std::optional<bool> pin_memory, bool,
+                std::optional<MemoryFormat> memory_format) {
   constexpr const char* kName = "aten::_to_copy";
-  if (layout && *layout != Layout::Strided) refuse(kName, str("layout ", layout_name(*layout)), "new tensors are strided");
+  if (layout && *layout != Layout::Strided)
+    refuse(kName, str("layout ", layout_name(*layout)), "new tensors are strided");
   if (pin_memory.value_or(false)) refuse(kName, "pin_memory", "there is no accelerator to pin memory for");
   const Device where = device.value_or(self.device());
   if (!where.is_cpu() && !where.is_meta()) refuse(kName, str("device ", where.str()), "there is no such backend");

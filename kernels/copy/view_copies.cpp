@@ -18,16 +18,20 @@ Tensor clone_with_strides(const Tensor& self) {
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self->stride(d) == 0 && self->size(d) > 1) return at::clone(self);
   const int64_t all[] = {static_cast<int64_t>(self.storage()->nbytes() / self.itemsize())}, one[] = {1};
-  return at::as_strided(at::clone(at::as_strided(self, all, one, 0)), self.sizes(), self.strides(), self.storage_offset());
+  return at::as_strided(at::clone(at::as_strided(self, all, one, 0)), self.sizes(), self.strides(),
+                        self.storage_offset());
 }
 
 void write_part(const Tensor& part, const Tensor& src) {
-  TN_CHECK(part.sizes() == src.sizes(), "expected src to have a size equal to the slice of self. src size = ", src.sizes(),
+  TN_CHECK(part.sizes() == src.sizes(),
+           "expected src to have a size equal to the slice of self. src size = ", src.sizes(),
            ", slice size = ", part.sizes());
   at::copy_(part, src);
 }
 
-Tensor zeros_like_grad(const Tensor& grad, IntView sizes) { return at::zeros(sizes, grad.dtype(), grad.layout(), grad.device()); }
+Tensor zeros_like_grad(const Tensor& grad, IntView sizes) {
+  return at::zeros(sizes, grad.dtype(), grad.layout(), grad.device());
+}
 
 }  // namespace
 
@@ -51,8 +55,8 @@ Tensor select_scatter(const Tensor& self, const Tensor& src, int64_t dim, int64_
   write_part(at::select(out, dim, index), src);
   return out;
 }
-Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                     int64_t step) {
+Tensor slice_scatter(const Tensor& self, const Tensor& src, int64_t dim, std::optional<int64_t> start,
+                     std::optional<int64_t> end, int64_t step) {
   const Tensor out = clone_with_strides(self);
   write_part(at::slice(out, dim, start, end, step), src);
   return out;
@@ -62,7 +66,8 @@ Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, i
   write_part(at::diagonal(out, offset, dim1, dim2), src);
   return out;
 }
-Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntView size, IntView stride, std::optional<int64_t> storage_offset) {
+Tensor as_strided_scatter(const Tensor& self, const Tensor& src, IntView size, IntView stride,
+                          std::optional<int64_t> storage_offset) {
   const Tensor out = clone_with_strides(self);
   write_part(at::as_strided(out, size, stride, storage_offset), src);
   return out;
@@ -86,7 +91,8 @@ Tensor diagonal_backward(const Tensor& grad, IntView input_sizes, int64_t offset
 Tensor unfold_backward(const Tensor& grad, IntView input_sizes, int64_t dim, int64_t size, int64_t step) {
   const Tensor out = zeros_like_grad(grad, input_sizes);
   if (input_sizes.empty()) return size > 0 ? at::add(out, at::select(grad, 0, 0)) : out;
-  const int64_t d = wrap_dim(dim, static_cast<int64_t>(input_sizes.size())), windows = grad.dim() > 0 ? grad.size(d) : 1;
+  const int64_t d = wrap_dim(dim, static_cast<int64_t>(input_sizes.size())),
+                windows = grad.dim() > 0 ? grad.size(d) : 1;
   // Position by position from the last: each element then sums its windows from the first.
   for (int64_t k = size; k-- > 0;)
     at::add_(at::slice(out, d, k, k + (windows - 1) * step + 1, step), at::select(grad, grad.dim() - 1, k));

@@ -35,7 +35,8 @@ namespace tn::composite {
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
   TN_CHECK(x1.dim() >= 2, "cdist only supports at least 2D tensors, X1 got: ", x1.dim(), "D");
   TN_CHECK(x2.dim() >= 2, "cdist only supports at least 2D tensors, X2 got: ", x2.dim(), "D");
-  TN_CHECK(x1.size(-1) == x2.size(-1), "X1 and X2 must have the same number of columns. X1: ", x1.size(-1), " X2: ", x2.size(-1));
+  TN_CHECK(x1.size(-1) == x2.size(-1), "X1 and X2 must have the same number of columns. X1: ", x1.size(-1),
+           " X2: ", x2.size(-1));
   const int64_t how = mode.value_or(0), rows = std::max(x1.size(-2), x2.size(-2));
   TN_CHECK(how >= 0 && how <= 2, "possible modes: 0, 1, 2, but was: ", how);
   // Where upstream takes the matrix product: its rounding is another, and its gradient goes through the product.
@@ -70,7 +71,8 @@ Tensor pdist(const Tensor& self, double p) {
 
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   const ScalarType dtype = at::result_type(x1, x2);
-  TN_CHECK(is_floating(dtype), "expected common dtype to be floating point, yet common dtype is ", scalar_type_name(dtype));
+  TN_CHECK(is_floating(dtype), "expected common dtype to be floating point, yet common dtype is ",
+           scalar_type_name(dtype));
   const DimVector shape = infer_size(x1.sizes(), x2.sizes());
   const Tensor a = at::to(at::expand(x1, shape), dtype), b = at::to(at::expand(x2, shape), dtype);
   // Clamped below autograd's eyes: a norm under eps still passes its gradient.
@@ -90,9 +92,11 @@ Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double ep
 
 int64_t cross_dim(const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
   if (dim) return *dim;
-  warn("Using torch.cross without specifying the dim arg is deprecated.\n"
-       "Please either pass the dim explicitly or use torch.linalg.cross.\n"
-       "The default value of dim will change to agree with that of linalg.cross in a future release.", WarnKind::User);
+  warn(
+      "Using torch.cross without specifying the dim arg is deprecated.\n"
+      "Please either pass the dim explicitly or use torch.linalg.cross.\n"
+      "The default value of dim will change to agree with that of linalg.cross in a future release.",
+      WarnKind::User);
   const DimVector shape = infer_size(self.sizes(), other.sizes());
   for (size_t d = 0; d < shape.size(); ++d)
     if (shape[d] == 3) return static_cast<int64_t>(d);
@@ -100,10 +104,10 @@ int64_t cross_dim(const Tensor& self, const Tensor& other, std::optional<int64_t
 }
 
 Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
-  TN_CHECK(is_floating(x.dtype()) || is_complex(x.dtype()), "linalg.vecdot: Expected a floating point or complex tensor as input. Got ",
-           scalar_type_name(x.dtype()));
-  TN_CHECK(x.dtype() == y.dtype(), "linalg.vecdot: Expected x and y to have the same dtype, but found x of type ", scalar_type_name(x.dtype()),
-           " and y of type ", scalar_type_name(y.dtype()), " instead");
+  TN_CHECK(is_floating(x.dtype()) || is_complex(x.dtype()),
+           "linalg.vecdot: Expected a floating point or complex tensor as input. Got ", scalar_type_name(x.dtype()));
+  TN_CHECK(x.dtype() == y.dtype(), "linalg.vecdot: Expected x and y to have the same dtype, but found x of type ",
+           scalar_type_name(x.dtype()), " and y of type ", scalar_type_name(y.dtype()), " instead");
   if (x.dim() == 1 && y.dim() == 1 && x.numel() == y.numel()) return at::vdot(x, y);
   return at::sum(at::mul(at::conj(x), y), IntView{dim});
 }

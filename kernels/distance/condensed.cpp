@@ -50,7 +50,8 @@ Tensor _pdist_backward(const Tensor& grad, const Tensor& self, double p, const T
           if (j == i) continue;
           const int64_t at = i < j ? first_pair(i, n) + j - i - 1 : first_pair(j, n) + i - j - 1;
           for (int64_t k = 0; k < width; ++k)
-            to[i * width + k] += Kind::slope(rows[i * width + k] - rows[j * width + k], grads[at], distances[at], static_cast<T>(p));
+            to[i * width + k] +=
+                Kind::slope(rows[i * width + k] - rows[j * width + k], grads[at], distances[at], static_cast<T>(p));
         }
     });
   });

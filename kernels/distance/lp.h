@@ -31,7 +31,9 @@ struct Zero {
     return sum_over<T>(m, [=](int64_t k) { return static_cast<T>(a[k] != b[k]); });
   }
   template <class T>
-  static T slope(T, T, T, T) { return 0; }
+  static T slope(T, T, T, T) {
+    return 0;
+  }
 };
 struct One {
   template <class T>
@@ -39,7 +41,9 @@ struct One {
     return sum_over<T>(m, [=](int64_t k) { return std::abs(a[k] - b[k]); });
   }
   template <class T>
-  static T slope(T diff, T grad, T, T) { return grad * static_cast<T>((diff > 0) - (diff < 0)); }
+  static T slope(T diff, T grad, T, T) {
+    return grad * static_cast<T>((diff > 0) - (diff < 0));
+  }
 };
 struct Two {
   template <class T>
@@ -47,7 +51,9 @@ struct Two {
     return std::sqrt(sum_over<T>(m, [=](int64_t k) { return (a[k] - b[k]) * (a[k] - b[k]); }));
   }
   template <class T>
-  static T slope(T diff, T grad, T dist, T) { return dist == 0 ? 0 : grad * diff / dist; }
+  static T slope(T diff, T grad, T dist, T) {
+    return dist == 0 ? 0 : grad * diff / dist;
+  }
 };
 struct Infinite {
   template <class T>

@@ -10,7 +10,8 @@ namespace {
 void check_ends(const char* op, const Ends& ends) {
   const bool both = ends.start.tensor && ends.end.tensor;
   const char* what = both ? "start and end" : ends.start.tensor ? "start" : "end";
-  TN_CHECK(ends.start.dim == 0 && ends.end.dim == 0, op, " only supports 0-dimensional ", both ? "start and end" : what, " tensors, but got ",
+  TN_CHECK(ends.start.dim == 0 && ends.end.dim == 0, op, " only supports 0-dimensional ", both ? "start and end" : what,
+           " tensors, but got ",
            both ? str("start with ", ends.start.dim, " dimension(s) and end with ", ends.end.dim, " dimension(s).")
                 : str(what, " with ", ends.start.tensor ? ends.start.dim : ends.end.dim, " dimension(s)."));
 }

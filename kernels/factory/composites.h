@@ -9,8 +9,8 @@ namespace tn::composite {
 
 // A number, or a tensor of one.
 struct End {
-  End(const Scalar& s) : number(s) {}                                             // NOLINT
-  End(const Tensor* t) : dim(t->dim()), tensor(t) {}                              // NOLINT
+  End(const Scalar& s) : number(s) {}                 // NOLINT
+  End(const Tensor* t) : dim(t->dim()), tensor(t) {}  // NOLINT
   Scalar value() const;
   Scalar number;
   int64_t dim = 0;

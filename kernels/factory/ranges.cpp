@@ -55,15 +55,19 @@ void with_range_type(const char* name, ScalarType t, F&& f) {
 template <class W>
 W counted(const Scalar& s) {
   W v;
-  store_scalar(s, std::is_same_v<W, int64_t> ? ScalarType::Long : std::is_same_v<W, double> ? ScalarType::Double : ScalarType::Float, &v,
-               true);
+  store_scalar(s,
+               std::is_same_v<W, int64_t>  ? ScalarType::Long
+               : std::is_same_v<W, double> ? ScalarType::Double
+                                           : ScalarType::Float,
+               &v, true);
   return v;
 }
 
 void check_bounds(double start, double end, double step) {
   TN_CHECK(step > 0 || step < 0, "step must be nonzero");
   TN_CHECK(std::isfinite(start) && std::isfinite(end), "unsupported range: ", start, " -> ", end);
-  TN_CHECK((step > 0 && end >= start) || (step < 0 && end <= start), "upper bound and lower bound inconsistent with step sign");
+  TN_CHECK((step > 0 && end >= start) || (step < 0 && end <= start),
+           "upper bound and lower bound inconsistent with step sign");
 }
 
 template <class T>
@@ -94,7 +98,8 @@ void fill_range(T* out, typename Wide<T>::Type start, typename Wide<T>::Type ste
     if constexpr (std::is_same_v<W, double>) {
       // Whole numbers need no rounding: any order of operations gives them.
       const auto whole = [](double v) { return v == std::nearbyint(v); };
-      if (whole(start) && whole(step) && std::abs(start) + std::abs(step) * static_cast<double>(n) < 0x1p53 && sizeof(T) == 8) {
+      if (whole(start) && whole(step) && std::abs(start) + std::abs(step) * static_cast<double>(n) < 0x1p53 &&
+          sizeof(T) == 8) {
         parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(start + step * static_cast<double>(i));
         });
@@ -102,7 +107,8 @@ void fill_range(T* out, typename Wide<T>::Type start, typename Wide<T>::Type ste
       }
       if (whole(start) && whole(step) && std::abs(start) + std::abs(step) * static_cast<double>(n) < 0x1p24) {
         parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) out[i] = convert<T>(start + step * static_cast<double>(static_cast<int32_t>(i)));
+          for (int64_t i = begin; i < end; ++i)
+            out[i] = convert<T>(start + step * static_cast<double>(static_cast<int32_t>(i)));
         });
         return;
       }
@@ -128,14 +134,16 @@ const Tensor& arange_into(const Tensor& out, const Scalar& start, const Scalar& 
     counted<W>(start), counted<W>(end), counted<W>(step);
     check_bounds(counted<double>(start), counted<double>(end), counted<double>(step));
     const double length = arange_length<T>(start, end, step);
-    TN_CHECK(length >= 0 && length <= static_cast<double>(std::numeric_limits<int64_t>::max()), "invalid size, possible overflow?");
+    TN_CHECK(length >= 0 && length <= static_cast<double>(std::numeric_limits<int64_t>::max()),
+             "invalid size, possible overflow?");
     const auto n = static_cast<int64_t>(length);
     if (out.numel() != n) {
       if (out.numel() > 0)
         warn(str("The number of elements in the out tensor of shape ", out.sizes(), " is ", out.numel(),
                  " which does not match the computed number of elements ", n,
-                 ". Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape (", n,
-                 ",)."));
+                 ". Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor "
+                 "of shape (",
+                 n, ",)."));
       const int64_t size[] = {n};
       resize_impl(*out.impl(), size);
     }
@@ -149,9 +157,10 @@ const Tensor& range_into(const Tensor& out, const Scalar& start, const Scalar& e
     using W = typename Wide<T>::Type;
     const W first = counted<W>(start), last = counted<W>(end), by = counted<W>(step);
     TN_CHECK(by > 0 || by < 0, "step must be nonzero");
-    TN_CHECK(std::isfinite(static_cast<double>(first)) && std::isfinite(static_cast<double>(last)), "unsupported range: ", first, " -> ",
-             last);
-    TN_CHECK((by > 0 && last >= first) || (by < 0 && last <= first), "upper bound and lower bound inconsistent with step sign");
+    TN_CHECK(std::isfinite(static_cast<double>(first)) && std::isfinite(static_cast<double>(last)),
+             "unsupported range: ", first, " -> ", last);
+    TN_CHECK((by > 0 && last >= first) || (by < 0 && last <= first),
+             "upper bound and lower bound inconsistent with step sign");
     const auto n = static_cast<int64_t>((last - first) / by + 1);
     const int64_t size[] = {n};
     if (out.numel() != n) resize_impl(*out.impl(), size);
@@ -165,7 +174,8 @@ const Tensor& range_into(const Tensor& out, const Scalar& start, const Scalar& e
 
 ScalarType range_dtype(std::optional<ScalarType> given, const Scalar& start, const Scalar& end, const Scalar& step) {
   if (given) return *given;
-  return start.is_integral(true) && end.is_integral(true) && step.is_integral(true) ? ScalarType::Long : default_dtype();
+  return start.is_integral(true) && end.is_integral(true) && step.is_integral(true) ? ScalarType::Long
+                                                                                    : default_dtype();
 }
 
 const int64_t kNone[] = {0};
@@ -183,19 +193,21 @@ Tensor arange_start_step(const Scalar& start, const Scalar& end, const Scalar& s
   arange_into(out, start, end, step);
   return out;
 }
-Tensor arange_start(const Scalar& start, const Scalar& end, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                    std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor arange_start(const Scalar& start, const Scalar& end, std::optional<ScalarType> dtype,
+                    std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   return arange_start_step(start, end, 1, dtype, layout, device, pin_memory);
 }
-Tensor arange(const Scalar& end, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-              std::optional<bool> pin_memory) {
+Tensor arange(const Scalar& end, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+              std::optional<Device> device, std::optional<bool> pin_memory) {
   return arange_start_step(0, end, 1, dtype, layout, device, pin_memory);
 }
 
 const Tensor& range_out(const Scalar& start, const Scalar& end, const Scalar& step, const Tensor& out) {
   return range_into(out, start, end, step);
 }
-const Tensor& range_out_(const Scalar& start, const Scalar& end, const Tensor& out) { return range_into(out, start, end, 1); }
+const Tensor& range_out_(const Scalar& start, const Scalar& end, const Tensor& out) {
+  return range_into(out, start, end, 1);
+}
 Tensor range_step(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<ScalarType> dtype,
                   std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   const NewTensor options{dtype, layout, device, pin_memory};

@@ -64,7 +64,8 @@ P advance(P from, P step, double n) {
   // Products of floats are exact in double, so that the sum is rounded as a fused one.
   if constexpr (std::is_same_v<P, float> && kFused)
     return static_cast<float>(static_cast<double>(step) * n + static_cast<double>(from));
-  else if constexpr (std::is_floating_point_v<P>) return kFused ? std::fma(step, static_cast<P>(n), from) : from + step * static_cast<P>(n);
+  else if constexpr (std::is_floating_point_v<P>)
+    return kFused ? std::fma(step, static_cast<P>(n), from) : from + step * static_cast<P>(n);
   else if constexpr (is_std_complex_v<P>)
     return {advance<kFused>(from.real(), step.real(), n), advance<kFused>(from.imag(), step.imag(), n)};
   else return from + step * P(static_cast<float>(n));
@@ -81,7 +82,8 @@ void fill_line(T* out, P start, P end, P span, int64_t steps, Value&& value) {
   const int64_t halfway = steps / 2;
   parallel_for(0, steps, kGrain, [&](int64_t begin, int64_t stop) {
     for (int64_t i = begin; i < stop; ++i)
-      out[i] = stored<T>(value(i < halfway ? advance<kFused>(start, step, static_cast<double>(i)) : advance<kFused>(end, step, -static_cast<double>(steps - i - 1))));
+      out[i] = stored<T>(value(i < halfway ? advance<kFused>(start, step, static_cast<double>(i))
+                                           : advance<kFused>(end, step, -static_cast<double>(steps - i - 1))));
   });
 }
 
@@ -159,7 +161,8 @@ const Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps
     with_line_types("logspace_cpu", out.dtype(), [&]<class T, class P>() {
       const P first = end_of_line<T, P>(start, out.dtype()), last = end_of_line<T, P>(end, out.dtype());
       if constexpr (is_std_complex_v<P>) {
-        fill_line<false>(static_cast<T*>(data), first, last, last - first, steps, [base](P v) { return power(base, v); });
+        fill_line<false>(static_cast<T*>(data), first, last, last - first, steps,
+                         [base](P v) { return power(base, v); });
       } else {
         // Real exponents are counted in double, between ends of the element's type.
         const auto wide = [](P v) {
@@ -174,8 +177,8 @@ const Tensor& logspace_out(const Scalar& start, const Scalar& end, int64_t steps
   return out;
 }
 
-Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::optional<ScalarType> dtype,
+                std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   Tensor out = make("torch.linspace()", start, end, steps, {dtype, layout, device, pin_memory});
   linspace_out(start, end, steps, out);
   return out;

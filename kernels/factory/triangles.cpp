@@ -61,7 +61,8 @@ void keep_triangle(const Tensor& out, const Tensor& self, int64_t k) {
       std::fill(row, row + first, T{});
       if (row != source) {
         if (column_stride == 1) std::memcpy(row + first, source + first, static_cast<size_t>(last - first) * sizeof(T));
-        else for (int64_t j = first; j < last; ++j) row[j] = source[j * column_stride];
+        else
+          for (int64_t j = first; j < last; ++j) row[j] = source[j * column_stride];
       }
       std::fill(row + last, row + m, T{});
     }
@@ -90,12 +91,14 @@ int64_t tril_count(int64_t rows, int64_t columns, int64_t offset) {
   return count;
 }
 
-Tensor triangle_indices(const char* name, bool upper, int64_t rows, int64_t columns, int64_t offset, const NewTensor& options) {
+Tensor triangle_indices(const char* name, bool upper, int64_t rows, int64_t columns, int64_t offset,
+                        const NewTensor& options) {
   TN_CHECK(rows >= 0, "row must be non-negative, got", rows);
   TN_CHECK(columns >= 0, "col must be non-negative, got", columns);
   TN_CHECK(!options.layout || *options.layout == Layout::Strided, "only support layout=torch.strided, got ",
            layout_name(options.layout.value_or(Layout::Strided)));
-  const int64_t size[] = {2, upper ? rows * columns - tril_count(rows, columns, offset - 1) : tril_count(rows, columns, offset)};
+  const int64_t size[] = {
+      2, upper ? rows * columns - tril_count(rows, columns, offset - 1) : tril_count(rows, columns, offset)};
   Tensor out = options.make(str("aten::", name), size, ScalarType::Long);
   if (out.is_meta()) return out;
   const auto write = [&]<class T>() {
@@ -131,8 +134,8 @@ namespace native {
 
 const Tensor& eye_out(int64_t n, const Tensor& out) { return eye_into(out, n, n); }
 const Tensor& eye_m_out(int64_t n, int64_t m, const Tensor& out) { return eye_into(out, n, m); }
-Tensor eye_m(int64_t n, int64_t m, std::optional<ScalarType> dtype, std::optional<Layout> layout, std::optional<Device> device,
-             std::optional<bool> pin_memory) {
+Tensor eye_m(int64_t n, int64_t m, std::optional<ScalarType> dtype, std::optional<Layout> layout,
+             std::optional<Device> device, std::optional<bool> pin_memory) {
   const NewTensor options{dtype, layout, device, pin_memory};
   const int64_t none[] = {0};
   Tensor out = options.make("aten::eye", none, default_dtype());
@@ -143,12 +146,12 @@ Tensor eye(int64_t n, std::optional<ScalarType> dtype, std::optional<Layout> lay
            std::optional<bool> pin_memory) {
   return eye_m(n, n, dtype, layout, device, pin_memory);
 }
-Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                    std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype,
+                    std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   return triangle_indices("tril_indices", false, row, col, offset, {dtype, layout, device, pin_memory});
 }
-Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype, std::optional<Layout> layout,
-                    std::optional<Device> device, std::optional<bool> pin_memory) {
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, std::optional<ScalarType> dtype,
+                    std::optional<Layout> layout, std::optional<Device> device, std::optional<bool> pin_memory) {
   return triangle_indices("triu_indices", true, row, col, offset, {dtype, layout, device, pin_memory});
 }
 

@@ -26,9 +26,11 @@ constexpr double kPi = std::numbers::pi;
 // Calls make(0, 1, ..., points - 1) for the symmetric window, and cuts it.
 template <class Make>
 Tensor window(const char* name, int64_t length, bool periodic, const NewTensor& o, Make&& make) {
-  TN_CHECK(!o.layout || *o.layout == Layout::Strided, name, "() is not implemented for sparse types, got: ", layout_name(*o.layout));
+  TN_CHECK(!o.layout || *o.layout == Layout::Strided, name,
+           "() is not implemented for sparse types, got: ", layout_name(*o.layout));
   const ScalarType dtype = o.dtype.value_or(default_dtype());
-  TN_CHECK(is_floating(dtype) || is_complex(dtype), name, "_window expects floating point dtypes, got: ", scalar_type_name(dtype));
+  TN_CHECK(is_floating(dtype) || is_complex(dtype), name,
+           "_window expects floating point dtypes, got: ", scalar_type_name(dtype));
   TN_CHECK(length >= 0, name, "_window requires non-negative window_length, got window_length=", length);
   if (length == 0) return at::empty({0}, dtype, o.layout, o.device, o.pin_memory);
   if (length == 1) return at::ones({1}, dtype, o.layout, o.device, o.pin_memory);
@@ -58,7 +60,8 @@ Tensor blackman_window(int64_t length, bool periodic, const NewTensor& options) 
 
 namespace {
 
-Tensor raised_cosine(const char* name, int64_t length, bool periodic, double alpha, double beta, const NewTensor& options) {
+Tensor raised_cosine(const char* name, int64_t length, bool periodic, double alpha, double beta,
+                     const NewTensor& options) {
   return window(name, length, periodic, options, [&](const Tensor& n, int64_t points) {
     at::mul_(n, Scalar(2 * kPi / static_cast<double>(points - 1)));
     at::add_(at::mul_(at::cos_(n), Scalar(-beta)), Scalar(alpha));

@@ -32,16 +32,13 @@ std::vector<Tensor> collect(TensorList self, F&& f) {
 std::vector<Scalar> unpack_numbers(const Tensor& packed, size_t count) {
   TN_CHECK(packed.is_cpu(), "Expected scalars to be on CPU, got ", packed.device().str(), " instead.");
   TN_CHECK(packed.is_contiguous(), "Expected scalars to be contiguous.");
-  TN_CHECK(packed.dim() == 1, "Expected packed scalar Tensor to be of dimension 1. Got ", packed.dim(),
-           " instead.");
-  TN_CHECK(packed.numel() == static_cast<int64_t>(count),
-           "Expected length of scalars to match input of length ", count, " but got ", packed.numel(),
-           " instead.");
+  TN_CHECK(packed.dim() == 1, "Expected packed scalar Tensor to be of dimension 1. Got ", packed.dim(), " instead.");
+  TN_CHECK(packed.numel() == static_cast<int64_t>(count), "Expected length of scalars to match input of length ", count,
+           " but got ", packed.numel(), " instead.");
   std::vector<Scalar> numbers;
   numbers.reserve(count);
   for (size_t i = 0; i < count; ++i)
-    numbers.push_back(
-        item(alias_with_geometry(packed, {}, {}, packed.storage_offset() + static_cast<int64_t>(i))));
+    numbers.push_back(item(alias_with_geometry(packed, {}, {}, packed.storage_offset() + static_cast<int64_t>(i))));
   return numbers;
 }
 
@@ -53,16 +50,14 @@ std::vector<Tensor> norm(TensorList self, const Scalar& ord, std::optional<Scala
       TN_CHECK(t.numel() > 0,
                "_foreach_norm cannot compute the infinity norm on an empty tensor because the operation does "
                "not have an identity");
-  return collect(self,
-                 [&](size_t i) { return at::linalg_vector_norm(self[i], ord, std::nullopt, false, dtype); });
+  return collect(self, [&](size_t i) { return at::linalg_vector_norm(self[i], ord, std::nullopt, false, dtype); });
 }
 
 std::vector<Tensor> powsum(TensorList self, const Scalar& ord, std::optional<ScalarType> dtype) {
   check_lists({self});
   return collect(self, [&](size_t i) {
     if (is_integral(self[i].dtype(), true))
-      fail(ErrorKind::NotImplemented, "\"powsum_cpu\" not implemented for '",
-           scalar_type_name(self[i].dtype()), "'");
+      fail(ErrorKind::NotImplemented, "\"powsum_cpu\" not implemented for '", scalar_type_name(self[i].dtype()), "'");
     const Tensor magnitude = at::abs(dtype ? cast(self[i], *dtype) : self[i]);
     return at::sum(at::pow(magnitude, ord), dtype);
   });
@@ -71,9 +66,8 @@ std::vector<Tensor> powsum(TensorList self, const Scalar& ord, std::optional<Sca
 std::vector<Tensor> max(TensorList self) {
   check_lists({self});
   for (const Tensor& t : self)
-    TN_CHECK(
-        t.numel() > 0,
-        "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is undefined.");
+    TN_CHECK(t.numel() > 0,
+             "_foreach_max cannot compute the maximum of an empty tensor; max over zero elements is undefined.");
   return collect(self, [&](size_t i) { return at::max(self[i]); });
 }
 

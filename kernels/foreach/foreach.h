@@ -24,10 +24,10 @@ struct Each {
 // One argument of the operator over lists: a list, or the same tensor or number for each element.
 class Over {
  public:
-  Over(TensorList list) : kind_(kList), list_(list) {}              // NOLINT: arguments of map and map_
-  Over(const Tensor& one) : kind_(kTensor), tensor_(&one) {}        // NOLINT
-  Over(const Scalar& one) : kind_(kNumber), number_(&one) {}        // NOLINT
-  Over(ArrayRef<Scalar> list) : kind_(kNumbers), numbers_(list) {}  // NOLINT
+  Over(TensorList list) : kind_(kList), list_(list) {}                        // NOLINT: arguments of map and map_
+  Over(const Tensor& one) : kind_(kTensor), tensor_(&one) {}                  // NOLINT
+  Over(const Scalar& one) : kind_(kNumber), number_(&one) {}                  // NOLINT
+  Over(ArrayRef<Scalar> list) : kind_(kNumbers), numbers_(list) {}            // NOLINT
   Over(const std::vector<Scalar>& list) : kind_(kNumbers), numbers_(list) {}  // NOLINT
 
   bool is_list() const { return kind_ == kList; }

@@ -48,8 +48,7 @@ bool run_half(const StepBodies& bodies, ScalarType dtype, uint16_t* const* array
 
 bool run_step(const StepBodies& bodies, const StepItem& item, int64_t begin, int64_t end) {
   const auto from = [&]<class T>(T** at) {
-    for (int k = 0; k < bodies.arrays; ++k)
-      at[k] = reinterpret_cast<T*>(item.arrays[static_cast<size_t>(k)]) + begin;
+    for (int k = 0; k < bodies.arrays; ++k) at[k] = reinterpret_cast<T*>(item.arrays[static_cast<size_t>(k)]) + begin;
   };
   if (item.dtype == ScalarType::Float) {
     float* at[foreach::kMaxArrays];
@@ -76,8 +75,8 @@ class Step {
     int k = 0;
     for (const TensorList& list : lists) {
       if (k == bodies_.arrays) break;
-      TN_CHECK(list.size() == count, info_.name, ": expected ", count, " tensors in each list, got ",
-               list.size(), " in list ", k);
+      TN_CHECK(list.size() == count, info_.name, ": expected ", count, " tensors in each list, got ", list.size(),
+               " in list ", k);
       lists_[static_cast<size_t>(k++)] = list;
     }
     items_.reserve(count);
@@ -93,8 +92,8 @@ class Step {
     bool shared = true;
     for (size_t k = 0; k < arrays(); ++k) {
       const Tensor& t = lists_[k][i];
-      TN_CHECK(t.is_cpu() && t.layout() == Layout::Strided, info_.name,
-               ": expected strided tensors on the cpu, got ", t.device().str());
+      TN_CHECK(t.is_cpu() && t.layout() == Layout::Strided, info_.name, ": expected strided tensors on the cpu, got ",
+               t.device().str());
       TN_CHECK(t.dtype() == dtype, "expected scalar type ", scalar_type_name(dtype), " but found ",
                scalar_type_name(t.dtype()));
       TN_CHECK(t.sizes() == first.sizes(), info_.name, ": expected tensors of size ", first.sizes(), ", got ",
@@ -105,10 +104,8 @@ class Step {
       Tensor t = lists_[k][i];
       if (!shared) {
         copies_.push_back({i, k, contiguous(t)});
-        if (copies_.back().copy.is_same(t))
-          copies_.pop_back();
-        else
-          t = copies_.back().copy;
+        if (copies_.back().copy.is_same(t)) copies_.pop_back();
+        else t = copies_.back().copy;
       }
       item.arrays[k] = static_cast<char*>(t.data_ptr());
     }
@@ -168,8 +165,8 @@ void adam(size_t op, const AdamLists& lists, const AdamNumbers& x, OptionalTenso
   const size_t count = lists.self.size();
   TN_CHECK(lists.max_exp_avg_sqs.size() == (x.amsgrad ? count : 0), op_infos[op].name, ": expected ",
            x.amsgrad ? count : 0, " tensors in max_exp_avg_sqs, got ", lists.max_exp_avg_sqs.size());
-  TN_CHECK(lists.steps.size() == count, op_infos[op].name, ": expected ", count,
-           " tensors in state_steps, got ", lists.steps.size());
+  TN_CHECK(lists.steps.size() == count, op_infos[op].name, ": expected ", count, " tensors in state_steps, got ",
+           lists.steps.size());
   constants.beta1 = x.beta1;
   constants.beta2 = x.beta2;
   constants.eps = x.eps;
@@ -191,8 +188,8 @@ void sgd(size_t op, TensorList self, TensorList grads, TensorList buffers, StepC
          OptionalTensor grad_scale, OptionalTensor found_inf) {
   if (!scaler(grad_scale, found_inf, constants)) return;
   const bool momentum = constants.beta1 != 0;
-  TN_CHECK(momentum || buffers.empty(), op_infos[op].name,
-           ": expected no momentum buffers without momentum, got ", buffers.size());
+  TN_CHECK(momentum || buffers.empty(), op_infos[op].name, ": expected no momentum buffers without momentum, got ",
+           buffers.size());
   Step step(op, momentum ? foreach::kSgdMomentum : foreach::kSgd, {self, grads, buffers});
   for (size_t i = 0; i < self.size(); ++i) step.add(constants);
   step.run(3);
@@ -201,8 +198,8 @@ void sgd(size_t op, TensorList self, TensorList grads, TensorList buffers, StepC
 void adagrad(size_t op, TensorList self, TensorList grads, TensorList sums, TensorList steps, double lr,
              double lr_decay, StepConstants constants, OptionalTensor grad_scale, OptionalTensor found_inf) {
   if (!scaler(grad_scale, found_inf, constants)) return;
-  TN_CHECK(steps.size() == self.size(), op_infos[op].name, ": expected ", self.size(),
-           " tensors in state_steps, got ", steps.size());
+  TN_CHECK(steps.size() == self.size(), op_infos[op].name, ": expected ", self.size(), " tensors in state_steps, got ",
+           steps.size());
   Step step(op, foreach::kAdagrad, {self, grads, sums});
   for (size_t i = 0; i < self.size(); ++i) {
     constants.lr = lr / (1 + (number(steps[i]) - 1) * lr_decay);
@@ -214,8 +211,7 @@ void adagrad(size_t op, TensorList self, TensorList grads, TensorList sums, Tens
 void check_single(const Tensor& t, ScalarType dtype, const char* name) {
   TN_CHECK(t.is_cpu(), name, " must be a CPU tensor.");
   TN_CHECK(t.numel() == 1, name, " must be a 1-element tensor.");
-  TN_CHECK(t.dtype() == dtype, name, " must be ", dtype == ScalarType::Int ? "an int" : "a float",
-           " tensor.");
+  TN_CHECK(t.dtype() == dtype, name, " must be ", dtype == ScalarType::Int ? "an int" : "a float", " tensor.");
 }
 
 }  // namespace
@@ -230,9 +226,9 @@ void _fused_adam_(TensorList self, TensorList grads, TensorList exp_avgs, Tensor
        {lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, false}, grad_scale, found_inf);
 }
 void _fused_adam__tensor_lr(TensorList self, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
-                            TensorList max_exp_avg_sqs, TensorList state_steps, const Tensor& lr,
-                            double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
-                            bool maximize, OptionalTensor grad_scale, OptionalTensor found_inf) {
+                            TensorList max_exp_avg_sqs, TensorList state_steps, const Tensor& lr, double beta1,
+                            double beta2, double weight_decay, double eps, bool amsgrad, bool maximize,
+                            OptionalTensor grad_scale, OptionalTensor found_inf) {
   adam(kOp__fused_adam__tensor_lr, {self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps},
        {number(lr), beta1, beta2, weight_decay, eps, amsgrad, maximize, false}, grad_scale, found_inf);
 }
@@ -244,16 +240,16 @@ void _fused_adamw_(TensorList self, TensorList grads, TensorList exp_avgs, Tenso
        {lr, beta1, beta2, weight_decay, eps, amsgrad, maximize, true}, grad_scale, found_inf);
 }
 void _fused_adamw__tensor_lr(TensorList self, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
-                             TensorList max_exp_avg_sqs, TensorList state_steps, const Tensor& lr,
-                             double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
-                             bool maximize, OptionalTensor grad_scale, OptionalTensor found_inf) {
+                             TensorList max_exp_avg_sqs, TensorList state_steps, const Tensor& lr, double beta1,
+                             double beta2, double weight_decay, double eps, bool amsgrad, bool maximize,
+                             OptionalTensor grad_scale, OptionalTensor found_inf) {
   adam(kOp__fused_adamw__tensor_lr, {self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps},
        {number(lr), beta1, beta2, weight_decay, eps, amsgrad, maximize, true}, grad_scale, found_inf);
 }
 
 void _fused_sgd_(TensorList self, TensorList grads, TensorList momentum_buffer_list, double weight_decay,
-                 double momentum, double lr, double dampening, bool nesterov, bool maximize,
-                 bool is_first_step, OptionalTensor grad_scale, OptionalTensor found_inf) {
+                 double momentum, double lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
+                 OptionalTensor grad_scale, OptionalTensor found_inf) {
   sgd(kOp__fused_sgd_, self, grads, momentum_buffer_list,
       {.lr = lr,
        .weight_decay = weight_decay,
@@ -264,30 +260,27 @@ void _fused_sgd_(TensorList self, TensorList grads, TensorList momentum_buffer_l
        .first = is_first_step},
       grad_scale, found_inf);
 }
-void _fused_sgd__tensor_lr(TensorList self, TensorList grads, TensorList momentum_buffer_list,
-                           double weight_decay, double momentum, const Tensor& lr, double dampening,
-                           bool nesterov, bool maximize, bool is_first_step, OptionalTensor grad_scale,
-                           OptionalTensor found_inf) {
-  _fused_sgd_(self, grads, momentum_buffer_list, weight_decay, momentum, number(lr), dampening, nesterov,
-              maximize, is_first_step, grad_scale, found_inf);
+void _fused_sgd__tensor_lr(TensorList self, TensorList grads, TensorList momentum_buffer_list, double weight_decay,
+                           double momentum, const Tensor& lr, double dampening, bool nesterov, bool maximize,
+                           bool is_first_step, OptionalTensor grad_scale, OptionalTensor found_inf) {
+  _fused_sgd_(self, grads, momentum_buffer_list, weight_decay, momentum, number(lr), dampening, nesterov, maximize,
+              is_first_step, grad_scale, found_inf);
 }
 
-void _fused_adagrad_(TensorList self, TensorList grads, TensorList state_sums, TensorList state_steps,
-                     double lr, double lr_decay, double weight_decay, double eps, bool maximize,
-                     OptionalTensor grad_scale, OptionalTensor found_inf) {
+void _fused_adagrad_(TensorList self, TensorList grads, TensorList state_sums, TensorList state_steps, double lr,
+                     double lr_decay, double weight_decay, double eps, bool maximize, OptionalTensor grad_scale,
+                     OptionalTensor found_inf) {
   adagrad(kOp__fused_adagrad_, self, grads, state_sums, state_steps, lr, lr_decay,
           {.weight_decay = weight_decay, .eps = eps, .maximize = maximize}, grad_scale, found_inf);
 }
-void _fused_adagrad__tensor_lr(TensorList self, TensorList grads, TensorList state_sums,
-                               TensorList state_steps, const Tensor& lr, double lr_decay, double weight_decay,
-                               double eps, bool maximize, OptionalTensor grad_scale,
-                               OptionalTensor found_inf) {
-  _fused_adagrad_(self, grads, state_sums, state_steps, number(lr), lr_decay, weight_decay, eps, maximize,
-                  grad_scale, found_inf);
+void _fused_adagrad__tensor_lr(TensorList self, TensorList grads, TensorList state_sums, TensorList state_steps,
+                               const Tensor& lr, double lr_decay, double weight_decay, double eps, bool maximize,
+                               OptionalTensor grad_scale, OptionalTensor found_inf) {
+  _fused_adagrad_(self, grads, state_sums, state_steps, number(lr), lr_decay, weight_decay, eps, maximize, grad_scale,
+                  found_inf);
 }
 
-void _amp_foreach_non_finite_check_and_unscale_(TensorList self, const Tensor& found_inf,
-                                                const Tensor& inv_scale) {
+void _amp_foreach_non_finite_check_and_unscale_(TensorList self, const Tensor& found_inf, const Tensor& inv_scale) {
   check_single(inv_scale, ScalarType::Float, "inv_scale");
   check_single(found_inf, ScalarType::Float, "found_inf");
   Step step(kOp__amp_foreach_non_finite_check_and_unscale_, foreach::kUnscale, {self});
@@ -314,8 +307,9 @@ const Tensor& _amp_update_scale_(const Tensor& self, const Tensor& growth_tracke
   return self;
 }
 
-std::tuple<std::vector<Tensor>, Tensor> _amp_foreach_non_finite_check_and_unscale(TensorList self, const Tensor& found_inf,
-                                                                                   const Tensor& inv_scale) {
+std::tuple<std::vector<Tensor>, Tensor> _amp_foreach_non_finite_check_and_unscale(TensorList self,
+                                                                                  const Tensor& found_inf,
+                                                                                  const Tensor& inv_scale) {
   std::vector<Tensor> grads;
   for (const Tensor& t : self) grads.push_back(clone(t));
   Tensor found = clone(found_inf);
@@ -323,8 +317,8 @@ std::tuple<std::vector<Tensor>, Tensor> _amp_foreach_non_finite_check_and_unscal
   return {std::move(grads), std::move(found)};
 }
 
-std::tuple<Tensor, Tensor> _amp_update_scale(const Tensor& self, const Tensor& growth_tracker, const Tensor& found_inf, double growth,
-                                             double backoff, int64_t interval) {
+std::tuple<Tensor, Tensor> _amp_update_scale(const Tensor& self, const Tensor& growth_tracker, const Tensor& found_inf,
+                                             double growth, double backoff, int64_t interval) {
   Tensor scale = clone(self), tracker = clone(growth_tracker);
   _amp_update_scale_(scale, tracker, found_inf, growth, backoff, interval);
   return {std::move(scale), std::move(tracker)};

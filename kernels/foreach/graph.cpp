@@ -61,8 +61,7 @@ const char* node_name(size_t op) {
 }  // namespace
 
 std::vector<Tensor> joined(size_t op, std::initializer_list<TensorList> inputs, std::vector<Tensor> results) {
-  if (std::none_of(results.begin(), results.end(), [](const Tensor& t) { return t.requires_grad(); }))
-    return results;
+  if (std::none_of(results.begin(), results.end(), [](const Tensor& t) { return t.requires_grad(); })) return results;
   const char* const name = node_name(op);
   if (!name) return results;
   const Ref<Node> node = Ref<Node>::adopt(new ListNode(name, inputs, results));

@@ -31,15 +31,12 @@ struct Item {
 // Only these keys: nothing that a subclass, a mode, a transform, a lazy view or a gradient would want to see.
 bool plain(const Tensor& t) {
   constexpr uint64_t kOrdinary = KeySet(DispatchKey::CPU).raw() | KeySet(DispatchKey::AutogradCPU).raw() |
-                                 KeySet(DispatchKey::ADInplaceOrView).raw() |
-                                 KeySet(DispatchKey::AutocastCPU).raw();
+                                 KeySet(DispatchKey::ADInplaceOrView).raw() | KeySet(DispatchKey::AutocastCPU).raw();
   const uint64_t graph = grad_mode() ? 0 : KeySet::kNeedsGrad;
   return (t->keys().raw() & ~(kOrdinary | graph)) == 0 && t.is_cpu() && t.layout() == Layout::Strided;
 }
 
-bool same_geometry(const Tensor& a, const Tensor& b) {
-  return a.sizes() == b.sizes() && a.strides() == b.strides();
-}
+bool same_geometry(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && a.strides() == b.strides(); }
 
 bool place_number(const Scalar& number, ScalarType dtype, double* to) {
   if (number.is_complex() || number.is_bool()) return false;  // other kinds of result, or upstream's errors
@@ -47,10 +44,8 @@ bool place_number(const Scalar& number, ScalarType dtype, double* to) {
   return true;
 }
 bool place_number(const Tensor& number, ScalarType dtype, double* to) {
-  if (number.dim() != 0 || !plain(number) || number.is_complex() || number.dtype() == ScalarType::Bool)
-    return false;
-  convert_row(number.dtype(), static_cast<const char*>(number.data_ptr()), 0, dtype,
-              reinterpret_cast<char*>(to), 0, 1);
+  if (number.dim() != 0 || !plain(number) || number.is_complex() || number.dtype() == ScalarType::Bool) return false;
+  convert_row(number.dtype(), static_cast<const char*>(number.data_ptr()), 0, dtype, reinterpret_cast<char*>(to), 0, 1);
   return true;
 }
 
@@ -104,8 +99,7 @@ bool ordered(const std::vector<Item>& items) {
   std::vector<Range> written;
   written.reserve(items.size());
   for (size_t i = 0; i < items.size(); ++i)
-    if (items[i].n > 0)
-      written.push_back({items[i].data[0], items[i].data[0] + items[i].n * items[i].strides[0], i});
+    if (items[i].n > 0) written.push_back({items[i].data[0], items[i].data[0] + items[i].n * items[i].strides[0], i});
   std::sort(written.begin(), written.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   for (size_t k = 1; k < written.size(); ++k)
     if (written[k].begin < written[k - 1].end) return true;
@@ -160,8 +154,8 @@ Value call_each(size_t op, const Each& each, const Over* args, size_t num_args, 
   Value out;
   // An element's operator may have further arguments, each of which defaults to None.
   const size_t wanted = op_infos[op].num_args;
-  TN_CHECK(num_args <= wanted && wanted <= kMaxArguments, op_infos[op].name, ": expected at most ",
-           kMaxArguments, " arguments, got ", wanted);
+  TN_CHECK(num_args <= wanted && wanted <= kMaxArguments, op_infos[op].name, ": expected at most ", kMaxArguments,
+           " arguments, got ", wanted);
   door::call_boxed(op_rows[op], {packed, wanted}, &out);
   return out;
 }
@@ -175,14 +169,13 @@ void check_lists(Arguments args) {
     if (&arg == &first) continue;
     if (arg.is_list()) TN_CHECK(arg.size() > 0, "Tensor list must have at least one tensor.");
     if (arg.is_list())
-      TN_CHECK(arg.size() == first.size(), "Tensor lists must have the same number of tensors, got ",
-               first.size(), " and ", arg.size());
+      TN_CHECK(arg.size() == first.size(), "Tensor lists must have the same number of tensors, got ", first.size(),
+               " and ", arg.size());
     else if (arg.is_numbers())
       TN_CHECK(arg.size() == first.size(), "Tensor list must have same number of elements as scalar list.");
     else if (arg.is_tensor())
-      TN_CHECK(arg.tensor(0).dim() == 0 && arg.tensor(0).numel() == 1,
-               "scalar tensor expected to be 0 dim but it has ", arg.tensor(0).dim(), " dimensions and ",
-               arg.tensor(0).numel(), " elements.");
+      TN_CHECK(arg.tensor(0).dim() == 0 && arg.tensor(0).numel() == 1, "scalar tensor expected to be 0 dim but it has ",
+               arg.tensor(0).dim(), " dimensions and ", arg.tensor(0).numel(), " elements.");
   }
 }
 

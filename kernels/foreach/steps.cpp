@@ -42,8 +42,8 @@ struct Adam {
     const auto grad = Gradient(d, load(1), param, c, store);
     if (c.shrink != 1) param = hn::Mul(param, SetNumber(d, c.shrink));
     const auto mean = Toward(d, load(2), grad, 1 - c.beta1);
-    auto square = hn::Add(hn::Mul(load(3), SetNumber(d, c.beta2)),
-                          hn::Mul(hn::Mul(grad, grad), SetNumber(d, 1 - c.beta2)));
+    auto square =
+        hn::Add(hn::Mul(load(3), SetNumber(d, c.beta2)), hn::Mul(hn::Mul(grad, grad), SetNumber(d, 1 - c.beta2)));
     store(2, mean);
     store(3, square);
     if constexpr (kMax) {
@@ -52,8 +52,7 @@ struct Adam {
       square = hn::IfThenElse(hn::Gt(before, square), before, square);
       store(4, square);
     }
-    const auto denominator =
-        hn::Add(hn::Div(hn::Sqrt(square), SetNumber(d, c.root_correction)), SetNumber(d, c.eps));
+    const auto denominator = hn::Add(hn::Div(hn::Sqrt(square), SetNumber(d, c.root_correction)), SetNumber(d, c.eps));
     store(0, hn::Sub(param, hn::Div(hn::Mul(SetNumber(d, c.lr), mean), denominator)));
     return false;
   }
@@ -68,8 +67,7 @@ struct Sgd {
     auto grad = Gradient(d, load(1), param, c, store);
     if constexpr (kMomentum) {
       auto buffer = grad;
-      if (!c.first)
-        buffer = hn::Add(hn::Mul(load(2), SetNumber(d, c.beta1)), hn::Mul(grad, SetNumber(d, c.beta2)));
+      if (!c.first) buffer = hn::Add(hn::Mul(load(2), SetNumber(d, c.beta1)), hn::Mul(grad, SetNumber(d, c.beta2)));
       store(2, buffer);
       grad = c.nesterov ? hn::Add(grad, hn::Mul(buffer, SetNumber(d, c.beta1))) : buffer;
     }
@@ -144,9 +142,7 @@ HWY_AFTER_NAMESPACE();
 namespace tn {
 HWY_EXPORT(Steps);
 
-const foreach::StepBodies& foreach::step_bodies(StepIndex index) {
-  return HWY_DYNAMIC_DISPATCH(Steps)()[index];
-}
+const foreach::StepBodies& foreach::step_bodies(StepIndex index) { return HWY_DYNAMIC_DISPATCH(Steps)()[index]; }
 
 }  // namespace tn
 #endif

@@ -9,9 +9,9 @@ inline constexpr int kMaxArrays = 5;
 
 // Constants of a step, the same for all elements of a tensor.
 struct StepConstants {
-  double lr = 0;            // Adam: already divided by the first bias correction; Adagrad: already decayed
-  double weight_decay = 0;  // added to the gradient
-  double shrink = 1;        // of AdamW: the parameter is multiplied by it first
+  double lr = 0;                // Adam: already divided by the first bias correction; Adagrad: already decayed
+  double weight_decay = 0;      // added to the gradient
+  double shrink = 1;            // of AdamW: the parameter is multiplied by it first
   double beta1 = 0, beta2 = 0;  // SGD: momentum, 1 - dampening
   double eps = 0;
   double root_correction = 1;  // Adam: square root of the second bias correction

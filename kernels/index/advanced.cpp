@@ -27,7 +27,8 @@ Part mask_part(const Tensor& self, const Tensor& mask, int64_t first) {
     const auto count = static_cast<size_t>(std::count_if(on, on + dense.numel(), [](uint8_t b) { return b != 0; }));
     int64_t step = mask.dim() == 0 ? 0 : self->stride(first + mask.dim() - 1);
     bool even = true;  // one stride for all of the masked dimensions
-    for (int64_t d = mask.dim(), expected = step; d-- > 0; expected *= mask->size(d)) even &= mask->size(d) == 1 || self->stride(first + d) == expected;
+    for (int64_t d = mask.dim(), expected = step; d-- > 0; expected *= mask->size(d))
+      even &= mask->size(d) == 1 || self->stride(first + d) == expected;
     part.offsets.resize(count);
     size_t k = 0;
     // Without branches: masks are unpredictable.
@@ -47,11 +48,13 @@ Part mask_part(const Tensor& self, const Tensor& mask, int64_t first) {
 }
 
 template <class T>
-void add_positions(const Tensor& dense, int64_t size, int64_t stride, int64_t number, bool check, std::vector<int64_t>& out) {
+void add_positions(const Tensor& dense, int64_t size, int64_t stride, int64_t number, bool check,
+                   std::vector<int64_t>& out) {
   const T* at = dense.data<T>();
   for (int64_t i = 0; i < dense.numel(); ++i) {
     const int64_t v = at[i];
-    TN_CHECK_AS(Index, !check || (v >= -size && v < size), "index ", v, " is out of bounds for dimension ", number, " with size ", size);
+    TN_CHECK_AS(Index, !check || (v >= -size && v < size), "index ", v, " is out of bounds for dimension ", number,
+                " with size ", size);
     out[static_cast<size_t>(i)] = (v < 0 ? v + size : v) * stride;
   }
 }
@@ -59,7 +62,8 @@ Part position_part(const Tensor& self, const Tensor& index, int64_t dim, int64_t
   Part part{DimVector(index.sizes()), std::vector<int64_t>(static_cast<size_t>(index.numel()))};
   if (index.numel() == 0) return part;
   const Tensor dense = contiguous(index);
-  if (index.dtype() == ScalarType::Int) add_positions<int32_t>(dense, self->size(dim), self->stride(dim), number, check, part.offsets);
+  if (index.dtype() == ScalarType::Int)
+    add_positions<int32_t>(dense, self->size(dim), self->stride(dim), number, check, part.offsets);
   else add_positions<int64_t>(dense, self->size(dim), self->stride(dim), number, check, part.offsets);
   return part;
 }
@@ -73,7 +77,8 @@ struct Slot {
 // Which index takes which dimensions.
 std::vector<Slot> assign(const Tensor& self, TensorList indices, bool allow_masks) {
   TN_CHECK_AS(Index, !indices.empty(), "at least one index must be provided");
-  TN_CHECK_AS(Index, indices.ssize() <= self.dim(), "too many indices for tensor of dimension ", self.dim(), " (got ", indices.size(), ")");
+  TN_CHECK_AS(Index, indices.ssize() <= self.dim(), "too many indices for tensor of dimension ", self.dim(), " (got ",
+              indices.size(), ")");
   std::vector<Slot> slots;
   int64_t dim = 0;
   for (const Tensor& t : indices) {

@@ -71,7 +71,8 @@ Tensor put(const Tensor& self, const Tensor& index, const Tensor& source, bool a
 
 Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
   const DimVector sizes = infer_size(mask.sizes(), self.sizes());
-  return at::masked_scatter_(at::clone(at::expand(self, sizes), MemoryFormat::Contiguous), at::expand(mask, sizes), source);
+  return at::masked_scatter_(at::clone(at::expand(self, sizes), MemoryFormat::Contiguous), at::expand(mask, sizes),
+                             source);
 }
 Tensor masked_scatter_backward(const Tensor& grad, const Tensor& mask, IntView sizes) {
   Tensor taken = at::masked_select(grad, mask);
@@ -112,8 +113,9 @@ Along along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t
   TN_CHECK(indices.dtype() == ScalarType::Long, "torch.take_along_dim(): dtype of indices should be Long but got ",
            scalar_type_name(indices.dtype()));
   if (!dim) return {at::view(self, {-1}), at::view(indices, {-1}), 0};
-  TN_CHECK(self.dim() == indices.dim(), "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
-           self.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
+  TN_CHECK(self.dim() == indices.dim(),
+           "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ", self.dim(),
+           " dimensions for input, and ", indices.dim(), " dimensions for indices");
   const int64_t d = wrap_dim(*dim, self.dim());
   DimVector a(self.sizes()), b(indices.sizes());
   if (self.dim() > 0) {
@@ -121,7 +123,8 @@ Along along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t
     b[static_cast<size_t>(d)] = self->size(d);
   }
   const DimVector wide = infer_size(a, indices.sizes());
-  return {at::expand(self, infer_size(b, self.sizes())), at::expand(wrapped(indices, self.dim() > 0 ? self->size(d) : 1), wide), d};
+  return {at::expand(self, infer_size(b, self.sizes())),
+          at::expand(wrapped(indices, self.dim() > 0 ? self->size(d) : 1), wide), d};
 }
 
 }  // namespace
@@ -130,7 +133,8 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
   const Along a = along_dim(self, indices, dim);
   return at::gather(a.self, a.dim, a.indices);
 }
-const Tensor& take_along_dim_out(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim, const Tensor& out) {
+const Tensor& take_along_dim_out(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim,
+                                 const Tensor& out) {
   const Along a = along_dim(self, indices, dim);
   return at::gather_out(out, a.self, a.dim, a.indices);
 }
@@ -180,10 +184,12 @@ Tensor index_select_backward(const Tensor& grad, IntView self_sizes, int64_t dim
 namespace {
 
 void check_indices(const Tensor& indices, int argument, const char* name) {
-  TN_CHECK(indices.dtype() == ScalarType::Long || indices.dtype() == ScalarType::Int, "Expected tensor for argument #", argument,
-           " 'indices' to have one of the following scalar types: Long, Int; but got ",
+  TN_CHECK(indices.dtype() == ScalarType::Long || indices.dtype() == ScalarType::Int, "Expected tensor for argument #",
+           argument, " 'indices' to have one of the following scalar types: Long, Int; but got ",
            // The one name that upstream's table of old types lacks.
-           indices.dtype() == ScalarType::BFloat16 ? "CPUBFloat16Type" : str("torch.", scalar_type_name(indices.dtype()), "Tensor"), " instead (while checking arguments for ", name, ")");
+           indices.dtype() == ScalarType::BFloat16 ? "CPUBFloat16Type"
+                                                   : str("torch.", scalar_type_name(indices.dtype()), "Tensor"),
+           " instead (while checking arguments for ", name, ")");
 }
 
 }  // namespace
@@ -196,22 +202,25 @@ Tensor embedding(const Tensor& weight, const Tensor& indices) {
   sizes.push_back(weight->size(1));
   return at::view(at::index_select(weight, 0, at::reshape(indices, {-1})), sizes);
 }
-std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
-                                                         int64_t mode, bool sparse, OptionalTensor per_sample_weights, bool include_last_offset,
-                                                         std::optional<int64_t> padding_idx) {
+std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(const Tensor& weight, const Tensor& indices,
+                                                         const Tensor& offsets, bool scale_grad_by_freq, int64_t mode,
+                                                         bool sparse, OptionalTensor per_sample_weights,
+                                                         bool include_last_offset, std::optional<int64_t> padding_idx) {
   int64_t padding = -1;
   if (padding_idx) {
     const int64_t rows = weight.size(0);
-    TN_CHECK(*padding_idx >= -rows && *padding_idx < rows, "padding_idx must be within the number of embeddings, -", rows, " through ", rows - 1,
-             ", but got ", *padding_idx);
+    TN_CHECK(*padding_idx >= -rows && *padding_idx < rows, "padding_idx must be within the number of embeddings, -",
+             rows, " through ", rows - 1, ", but got ", *padding_idx);
     padding = wrap_dim(*padding_idx, rows);
   }
   if (!weight.requires_grad() && (!per_sample_weights || !per_sample_weights->requires_grad()))
-    return at::_embedding_bag_forward_only(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding);
-  return at::_embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding);
+    return at::_embedding_bag_forward_only(weight, indices, offsets, scale_grad_by_freq, mode, sparse,
+                                           per_sample_weights, include_last_offset, padding);
+  return at::_embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+                            include_last_offset, padding);
 }
-Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx, bool scale_grad_by_freq,
-                          bool sparse) {
+Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num_weights, int64_t padding_idx,
+                          bool scale_grad_by_freq, bool sparse) {
   if (sparse) refuse("aten::embedding_backward", "sparse", "sparse layouts are not served yet");
   return at::embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq);
 }
@@ -221,8 +230,9 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t num
 Tensor constant_pad(const Tensor& self, IntView pad, const Scalar& value) {
   TN_CHECK(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
   const int64_t ndim = self.dim(), padded = pad.ssize() / 2;
-  TN_CHECK(ndim >= padded, "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ", pad.size(),
-           "while the input has ", ndim, "dimensions.");
+  TN_CHECK(ndim >= padded,
+           "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ",
+           pad.size(), "while the input has ", ndim, "dimensions.");
   const auto left = [&](int64_t d) { return pad[static_cast<size_t>(2 * (ndim - d - 1))]; };
   const auto right = [&](int64_t d) { return pad[static_cast<size_t>(2 * (ndim - d - 1) + 1)]; };
   Tensor source = self;
@@ -277,19 +287,26 @@ Tensor pad(const Tensor& self, IntView pad, int64_t mode, std::optional<double> 
   const auto m = static_cast<Mode>(mode);
   const int64_t ndim = self.dim(), padded = pad.ssize() / 2;
   TN_CHECK(pad.size() % 2 == 0, "Padding length must be divisible by 2");
-  TN_CHECK(padded <= ndim, "Padding length should be less than or equal to two times the input dimension but got padding length ",
+  TN_CHECK(padded <= ndim,
+           "Padding length should be less than or equal to two times the input dimension but got padding length ",
            pad.size(), " and input of dimension ", ndim);
   if (m == Mode::Constant) return at::constant_pad_nd(self, pad, Scalar(value.value_or(0.0)));
   TN_CHECK(!value || *value == 0, "Padding mode \"", mode_name(m), "\" doesn't take in value argument");
   const bool served = padded >= 1 && padded <= 3 && (ndim == padded + 1 || ndim == padded + 2);
   TN_CHECK_AS(NotImplemented, served, "Padding size ", pad.size(), " is not supported for ", ndim,
-              "D input tensor.\nSupported combinations for non-constant padding:\n  - 2D or 3D input: padding size = 2 (pads last "
-              "dimension)\n  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n  - 4D or 5D input: padding size = 6 (pads last 3 "
+              "D input tensor.\nSupported combinations for non-constant padding:\n  - 2D or 3D input: padding size = 2 "
+              "(pads last "
+              "dimension)\n  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n  - 4D or 5D input: padding "
+              "size = 6 (pads last 3 "
               "dimensions)");
   if (m == Mode::Circular) return pad_circular(self, pad);
   if (m == Mode::Reflect)
-    return padded == 1 ? at::reflection_pad1d(self, pad) : padded == 2 ? at::reflection_pad2d(self, pad) : at::reflection_pad3d(self, pad);
-  return padded == 1 ? at::replication_pad1d(self, pad) : padded == 2 ? at::replication_pad2d(self, pad) : at::replication_pad3d(self, pad);
+    return padded == 1   ? at::reflection_pad1d(self, pad)
+           : padded == 2 ? at::reflection_pad2d(self, pad)
+                         : at::reflection_pad3d(self, pad);
+  return padded == 1   ? at::replication_pad1d(self, pad)
+         : padded == 2 ? at::replication_pad2d(self, pad)
+                       : at::replication_pad3d(self, pad);
 }
 
 Tensor pad_circular(const Tensor& self, IntView pad) {

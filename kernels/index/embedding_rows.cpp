@@ -63,8 +63,9 @@ void SumRows(const index::RowSum& rows, double factor, void* to) {
   for (; c + lanes <= rows.width; c += lanes) block(c, load, store, std::integral_constant<int, 1>());
   if (c < rows.width) {
     const size_t rest = HWY_MIN(static_cast<size_t>(rows.width - c), hn::Lanes(d));
-    block(c, [&](const S* p) HWY_ATTR { return LoadAsUpTo(d, p, rest); }, [&](auto v, S* p) HWY_ATTR { StoreAsUpTo(v, d, p, rest); },
-          std::integral_constant<int, 1>());
+    block(
+        c, [&](const S* p) HWY_ATTR { return LoadAsUpTo(d, p, rest); },
+        [&](auto v, S* p) HWY_ATTR { StoreAsUpTo(v, d, p, rest); }, std::integral_constant<int, 1>());
   }
 }
 template <class S>
@@ -123,7 +124,9 @@ void MaxRow(const void* row, int64_t position, void* out, int64_t* where, int64_
     one(i, [&](const S* p) HWY_ATTR { return LoadAs(d, p); }, [&](auto v, S* p) HWY_ATTR { StoreAs(v, d, p); });
   if (i < n) {
     const size_t rest = HWY_MIN(static_cast<size_t>(n - i), hn::Lanes(d));
-    one(i, [&](const S* p) HWY_ATTR { return LoadAsUpTo(d, p, rest); }, [&](auto v, S* p) HWY_ATTR { StoreAsUpTo(v, d, p, rest); });
+    one(
+        i, [&](const S* p) HWY_ATTR { return LoadAsUpTo(d, p, rest); },
+        [&](auto v, S* p) HWY_ATTR { StoreAsUpTo(v, d, p, rest); });
   }
 }
 
@@ -147,9 +150,15 @@ const RowKernels& RowKernelsOf(ScalarType dtype) {
 
 }  // namespace
 
-void EmbeddingSum(ScalarType t, const index::RowSum& rows, double factor, void* out) { RowKernelsOf(t).sum(rows, factor, out); }
-void EmbeddingScatter(ScalarType t, const index::RowScatter& rows, int64_t begin, int64_t end) { RowKernelsOf(t).scatter(rows, begin, end); }
-void EmbeddingMax(ScalarType t, const void* row, int64_t at, void* out, int64_t* where, int64_t n) { RowKernelsOf(t).max(row, at, out, where, n); }
+void EmbeddingSum(ScalarType t, const index::RowSum& rows, double factor, void* out) {
+  RowKernelsOf(t).sum(rows, factor, out);
+}
+void EmbeddingScatter(ScalarType t, const index::RowScatter& rows, int64_t begin, int64_t end) {
+  RowKernelsOf(t).scatter(rows, begin, end);
+}
+void EmbeddingMax(ScalarType t, const void* row, int64_t at, void* out, int64_t* where, int64_t n) {
+  RowKernelsOf(t).max(row, at, out, where, n);
+}
 double EmbeddingDot(ScalarType t, const void* a, const void* b, int64_t n) { return RowKernelsOf(t).dot(a, b, n); }
 
 }  // namespace tn::HWY_NAMESPACE
@@ -162,12 +171,18 @@ HWY_EXPORT(EmbeddingScatter);
 HWY_EXPORT(EmbeddingMax);
 HWY_EXPORT(EmbeddingDot);
 namespace index {
-void sum_rows(ScalarType t, const RowSum& rows, double factor, void* out) { HWY_DYNAMIC_DISPATCH(EmbeddingSum)(t, rows, factor, out); }
-void scatter_rows(ScalarType t, const RowScatter& rows, int64_t begin, int64_t end) { HWY_DYNAMIC_DISPATCH(EmbeddingScatter)(t, rows, begin, end); }
+void sum_rows(ScalarType t, const RowSum& rows, double factor, void* out) {
+  HWY_DYNAMIC_DISPATCH(EmbeddingSum)(t, rows, factor, out);
+}
+void scatter_rows(ScalarType t, const RowScatter& rows, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(EmbeddingScatter)(t, rows, begin, end);
+}
 void max_row(ScalarType t, const void* row, int64_t position, void* out, int64_t* where, int64_t n) {
   HWY_DYNAMIC_DISPATCH(EmbeddingMax)(t, row, position, out, where, n);
 }
-double dot_rows(ScalarType t, const void* a, const void* b, int64_t n) { return HWY_DYNAMIC_DISPATCH(EmbeddingDot)(t, a, b, n); }
+double dot_rows(ScalarType t, const void* a, const void* b, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(EmbeddingDot)(t, a, b, n);
+}
 }  // namespace index
 }  // namespace tn
 #endif

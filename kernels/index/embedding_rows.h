@@ -19,7 +19,8 @@ struct RowSum {
 // out = sum * factor, with the sum in float (double for double).
 void sum_rows(ScalarType dtype, const RowSum& rows, double factor, void* out);
 
-// to[at[k]] += scales[k] * from[source[k]] for columns [begin, end) of rows of `width`: 16-bit floats round after each addition.
+// to[at[k]] += scales[k] * from[source[k]] for columns [begin, end) of rows of `width`: 16-bit floats round after each
+// addition.
 struct RowScatter {
   const void* from;
   void* to;
@@ -28,8 +29,8 @@ struct RowScatter {
   const int64_t* source;  // null: k
   const double* scales;   // null: 1
   int64_t n;
-  int64_t padding;        // a row that stays as it is
-  int64_t rows;           // of `to`; positions outside are passed over
+  int64_t padding;  // a row that stays as it is
+  int64_t rows;     // of `to`; positions outside are passed over
 };
 void scatter_rows(ScalarType dtype, const RowScatter& rows, int64_t begin, int64_t end);
 

@@ -22,7 +22,8 @@ int64_t rank(const Tensor& t) { return std::max<int64_t>(t.dim(), 1); }
 
 // f(position, offsets of the operands) for each element of the index; lines are walked in the index's order.
 template <class I, class T, class F>
-void for_index(const Tensor& index, int64_t dim, int64_t size, const Tensor& indexed, const Tensor* other, bool parallel, F&& f) {
+void for_index(const Tensor& index, int64_t dim, int64_t size, const Tensor& indexed, const Tensor* other,
+               bool parallel, F&& f) {
   if (index.numel() == 0) return;
   const Tensor& second = other ? *other : index;
   const auto walk = index::lines<3>(index, dim, {&index, &indexed, &second});
@@ -74,12 +75,13 @@ void check_overlaps(Outputs& outs, const Tensor& index, const Tensor* source) {
 
 void slots::gather_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, bool) {
   const int64_t d = wrap_dim(dim, self.dim());
-  TN_CHECK(index::is_position_dtype(index.dtype()) || index.numel() == 0, "gather(): Expected dtype int32/int64 for index");
+  TN_CHECK(index::is_position_dtype(index.dtype()) || index.numel() == 0,
+           "gather(): Expected dtype int32/int64 for index");
   if (index.numel() != 0) {
     TN_CHECK(rank(index) == rank(self), "Index tensor must have the same number of dimensions as input tensor");
     for (int64_t i = 0; i < index.dim() && self.dim() > 0; ++i)
-      TN_CHECK(i == d || index->size(i) <= self->size(i), "Size does not match at dimension ", i, " expected index ", index.sizes(),
-               " to be no larger than self ", self.sizes(), " apart from dimension ", d);
+      TN_CHECK(i == d || index->size(i) <= self->size(i), "Size does not match at dimension ", i, " expected index ",
+               index.sizes(), " to be no larger than self ", self.sizes(), " apart from dimension ", d);
   }
   outs.set(0, index.sizes(), self.dtype(), self.device());
   check_overlaps(outs, index, &self);
@@ -101,9 +103,9 @@ namespace {
 
 void check_scatter(const char* name, const Tensor& self, int64_t dim, const Tensor& index, const Tensor* src) {
   const int64_t d = wrap_dim(dim, self.dim());
-  TN_CHECK(index.numel() == 0 || index::is_position_dtype(index.dtype()), name, "(): Expected dtype int32/int64 for index");
-  if (src)
-    TN_CHECK(self.dtype() == src->dtype(), name, "(): Expected self.dtype to be equal to src.dtype");
+  TN_CHECK(index.numel() == 0 || index::is_position_dtype(index.dtype()), name,
+           "(): Expected dtype int32/int64 for index");
+  if (src) TN_CHECK(self.dtype() == src->dtype(), name, "(): Expected self.dtype to be equal to src.dtype");
   if (index.numel() == 0) return;
   TN_CHECK(rank(self) == rank(index), "Index tensor must have the same number of dimensions as self tensor");
   bool fits = true;
@@ -113,11 +115,14 @@ void check_scatter(const char* name, const Tensor& self, int64_t dim, const Tens
   }
   TN_CHECK(!src || rank(*src) == rank(index), "Index tensor must have the same number of dimensions as src tensor");
   if (src)
-    TN_CHECK(fits, "Expected index ", index.sizes(), " to be no larger than self ", self.sizes(), " apart from dimension ", d,
-             " and to be no larger size than src ", src->sizes());
-  else TN_CHECK(fits, "Expected index ", index.sizes(), " to be no larger than self ", self.sizes(), " apart from dimension ", d);
+    TN_CHECK(fits, "Expected index ", index.sizes(), " to be no larger than self ", self.sizes(),
+             " apart from dimension ", d, " and to be no larger size than src ", src->sizes());
+  else
+    TN_CHECK(fits, "Expected index ", index.sizes(), " to be no larger than self ", self.sizes(),
+             " apart from dimension ", d);
 }
-void scatter_shape(Outputs& outs, const char* name, const Tensor& self, int64_t dim, const Tensor& index, const Tensor* src) {
+void scatter_shape(Outputs& outs, const char* name, const Tensor& self, int64_t dim, const Tensor& index,
+                   const Tensor* src) {
   check_scatter(name, self, dim, index, src);
   outs.set(0, self.sizes(), self.dtype(), self.device());
 }
@@ -147,7 +152,8 @@ void scatter_with(const Tensor& out, int64_t dim, const Tensor& index, const Sou
   with_index<T>(index, dim, out, source.tensor, true, [&](int64_t there, int64_t here) { op(to[there], from[here]); });
 }
 
-void scatter_into(Outputs& outs, const char* kernel, const Tensor& self, int64_t dim, const Tensor& index, Source source, Write write) {
+void scatter_into(Outputs& outs, const char* kernel, const Tensor& self, int64_t dim, const Tensor& index,
+                  Source source, Write write) {
   const Tensor& result = outs[0];
   start(result, self);
   if (index.numel() == 0) return;
@@ -196,29 +202,34 @@ void slots::scatter_value_meta(Outputs& outs, const Tensor& self, int64_t dim, c
   scatter_shape(outs, "scatter", self, dim, index, nullptr);
   check_overlaps(outs, index, nullptr);
 }
-void slots::scatter_value_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+void slots::scatter_value_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index,
+                              const Scalar& value) {
   scatter_into(outs, "scatter_gather_scalar_cpu", self, dim, index, {.number = &value}, Write::Assign);
 }
-void slots::scatter_reduce_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
+void slots::scatter_reduce_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                                std::string_view reduce) {
   static constinit std::atomic<bool> warned{false};  // once a process, as upstream
   if (!warned.exchange(true))
-    warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. Use "
-         "torch.scatter_reduce instead for more reduction options.");
+    warn(
+        "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch "
+        "release. Use "
+        "torch.scatter_reduce instead for more reduction options.");
   old_reduction(reduce);
   scatter_shape(outs, "scatter", self, dim, index, &src);
   check_overlaps(outs, index, &src);
 }
-void slots::scatter_reduce_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce) {
+void slots::scatter_reduce_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                               std::string_view reduce) {
   scatter_into(outs, "scatter_gather_tensor_cpu_reduce", self, dim, index, {.tensor = &src}, old_reduction(reduce));
 }
-void slots::scatter_value_reduce_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Scalar&,
-                                      std::string_view reduce) {
+void slots::scatter_value_reduce_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index,
+                                      const Scalar&, std::string_view reduce) {
   old_reduction(reduce);
   scatter_shape(outs, "scatter", self, dim, index, nullptr);
   check_overlaps(outs, index, nullptr);
 }
-void slots::scatter_value_reduce_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
-                                     std::string_view reduce) {
+void slots::scatter_value_reduce_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index,
+                                     const Scalar& value, std::string_view reduce) {
   scatter_into(outs, "scatter_gather_scalar_cpu", self, dim, index, {.number = &value}, old_reduction(reduce));
 }
 void slots::scatter_add_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
@@ -247,7 +258,8 @@ T neutral(Write w) {
   const auto of = [](double v) { return convert<T>(v); };
   if (w == Write::Multiply) return of(1);
   if (w != Write::Max && w != Write::Min) return of(0);
-  if constexpr (std::is_integral_v<T>) return w == Write::Max ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+  if constexpr (std::is_integral_v<T>)
+    return w == Write::Max ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
   else return of(w == Write::Max ? -HUGE_VAL : HUGE_VAL);
 }
 
@@ -262,14 +274,14 @@ Tensor counts_of(const Tensor& out, int64_t dim, const Tensor& index, bool inclu
 
 }  // namespace
 
-void slots::scatter_reduce_two_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                                    std::string_view reduce, bool) {
+void slots::scatter_reduce_two_meta(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index,
+                                    const Tensor& src, std::string_view reduce, bool) {
   reduction(reduce);
   scatter_shape(outs, "scatter", self, dim, index, &src);
   check_overlaps(outs, index, &src);
 }
-void slots::scatter_reduce_two_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                                   std::string_view reduce, bool include_self) {
+void slots::scatter_reduce_two_cpu(Outputs& outs, const Tensor& self, int64_t dim, const Tensor& index,
+                                   const Tensor& src, std::string_view reduce, bool include_self) {
   const Write w = reduction(reduce);
   const Tensor& result = outs[0];
   start(result, self);

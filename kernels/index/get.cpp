@@ -48,8 +48,10 @@ Tensor gather_strided(const OpInfo& op, const Selection& s) {
   DimVector from(s.sizes.size()), offsets(s.sizes.size());
   Tensor positions = empty(s.index_sizes, ScalarType::Long);
   if (positions.numel()) std::copy(s.offsets.begin(), s.offsets.end(), positions.data<int64_t>());
-  if (s.tensors.size() == 1 && s.tensors[0].sizes() == s.index_sizes.operator IntView() && !s.tensors[0].is_contiguous()) {
-    const Tensor alike = empty_strided(s.index_sizes, preserved_strides(s.index_sizes, s.tensors[0].strides()), ScalarType::Long);
+  if (s.tensors.size() == 1 && s.tensors[0].sizes() == s.index_sizes.operator IntView() &&
+      !s.tensors[0].is_contiguous()) {
+    const Tensor alike =
+        empty_strided(s.index_sizes, preserved_strides(s.index_sizes, s.tensors[0].strides()), ScalarType::Long);
     copy_into(alike, positions);
     positions = alike;
   }
@@ -79,7 +81,8 @@ Tensor take_selection(const OpInfo& op, const Tensor& self, const Selection& s) 
   Tensor out = empty(s.sizes, self.dtype());
   if (out.numel() == 0) return out;
   const std::vector<int64_t> outer = index::offsets_of(s.self, 0, s.before);
-  const int64_t inner = product(s.self.sizes().slice(static_cast<size_t>(s.before), s.self.sizes().size() - static_cast<size_t>(s.before)));
+  const int64_t inner = product(
+      s.self.sizes().slice(static_cast<size_t>(s.before), s.self.sizes().size() - static_cast<size_t>(s.before)));
   // Indexed dimensions in the middle leave the ones behind them dense, but not the whole of what is left.
   with_bytes(self.itemsize(), [&]<class T>() { gather_rows<T>(s, outer, inner, out); });
   return out;
@@ -95,13 +98,14 @@ Tensor native::index_Tensor(const Tensor& self, TensorList indices) {
 }
 Tensor native::_unsafe_index_Tensor(const Tensor& self, TensorList indices) {
   for (const Tensor& t : indices)
-    TN_CHECK(!t.defined() || t.dtype() == ScalarType::Long || t.dtype() == ScalarType::Int, "_unsafe_index found unexpected index type ",
+    TN_CHECK(!t.defined() || t.dtype() == ScalarType::Long || t.dtype() == ScalarType::Int,
+             "_unsafe_index found unexpected index type ",
              scalar_type_name(t.defined() ? t.dtype() : ScalarType::Long));
   return index_Tensor(self, indices);
 }
 const Tensor& native::index_Tensor_out(const Tensor& self, TensorList indices, const Tensor& out) {
-  TN_CHECK(self.dtype() == out.dtype(), "index_out: self (", scalar_type_name(self.dtype()), ") and result (", scalar_type_name(out.dtype()),
-           ") must have the same scalar type");
+  TN_CHECK(self.dtype() == out.dtype(), "index_out: self (", scalar_type_name(self.dtype()), ") and result (",
+           scalar_type_name(out.dtype()), ") must have the same scalar type");
   assert_no_internal_overlap(out);
   assert_no_overlap(out, self);
   for (const Tensor& t : indices)

@@ -32,7 +32,8 @@ Walk<kOperands> lines(const Tensor& shape, int64_t dim, const std::array<const T
   for (int64_t d = 0; d < shape.dim(); ++d) {
     if (d == dim) continue;
     std::array<int64_t, kOperands> strides;
-    for (int k = 0; k < kOperands; ++k) strides[static_cast<size_t>(k)] = (*operands[static_cast<size_t>(k)])->stride(d);
+    for (int k = 0; k < kOperands; ++k)
+      strides[static_cast<size_t>(k)] = (*operands[static_cast<size_t>(k)])->stride(d);
     walk.add(shape->size(d), strides);
   }
   return walk;

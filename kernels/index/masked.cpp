@@ -42,7 +42,8 @@ std::vector<int64_t> nonzero_positions(const Tensor& self) {
 }
 
 // Row-major coordinates; element (i, d) of the result goes to to[i * row + d * column].
-void write_coordinates(const std::vector<int64_t>& at, IntView sizes, int64_t* to, int64_t row, int64_t column, int64_t count) {
+void write_coordinates(const std::vector<int64_t>& at, IntView sizes, int64_t* to, int64_t row, int64_t column,
+                       int64_t count) {
   const auto dims = static_cast<int64_t>(sizes.size());
   if (dims == 1) {
     for (int64_t i = 0; i < count; ++i) to[i * row] = at[static_cast<size_t>(i)];
@@ -77,7 +78,8 @@ const Tensor& native::nonzero_out(const Tensor& self, const Tensor& out) {
   assert_no_internal_overlap(out);
   assert_no_overlap(out, self);
   const Tensor result = nonzero(self);
-  if (resize_output(out, result.sizes()) && result.numel() != 0) out->set_geometry(result.sizes(), result.strides(), out.storage_offset());
+  if (resize_output(out, result.sizes()) && result.numel() != 0)
+    out->set_geometry(result.sizes(), result.strides(), out.storage_offset());
   copy_into(out, result);
   return out;
 }
@@ -88,7 +90,8 @@ void nonzero_static_into(const Tensor& self, int64_t size, int64_t fill_value, c
   fill(out, fill_value);
   const std::vector<int64_t> at = nonzero_positions(self);
   if (out.numel() != 0)
-    write_coordinates(at, self.sizes(), out.data<int64_t>(), out.stride(0), out.stride(1), std::min(size, static_cast<int64_t>(at.size())));
+    write_coordinates(at, self.sizes(), out.data<int64_t>(), out.stride(0), out.stride(1),
+                      std::min(size, static_cast<int64_t>(at.size())));
 }
 
 }  // namespace
@@ -102,7 +105,8 @@ Tensor native::nonzero_static(const Tensor& self, int64_t size, int64_t fill_val
 }
 const Tensor& native::nonzero_static_out(const Tensor& self, int64_t size, int64_t fill_value, const Tensor& out) {
   TN_CHECK(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
-  TN_CHECK(out.dtype() == ScalarType::Long, "nonzero_static: Expected out tensor to have scalar type Long but got scalar type",
+  TN_CHECK(out.dtype() == ScalarType::Long,
+           "nonzero_static: Expected out tensor to have scalar type Long but got scalar type",
            scalar_type_name(out.dtype()));
   const int64_t sizes[] = {size, self.dim()};
   resize_output(out, sizes);
@@ -166,8 +170,8 @@ const Tensor& native::masked_scatter_(const Tensor& self, const Tensor& mask, co
   TN_CHECK(mask.dtype() == ScalarType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
            scalar_type_name(mask.dtype()));
   const DimVector sizes = infer_size(mask.sizes(), self.sizes());
-  TN_CHECK(sizes.size() == static_cast<size_t>(self.dim()) && sizes.operator IntView() == self.sizes(), "output with shape ", self.sizes(),
-           " doesn't match the broadcast shape ", sizes.operator IntView());
+  TN_CHECK(sizes.size() == static_cast<size_t>(self.dim()) && sizes.operator IntView() == self.sizes(),
+           "output with shape ", self.sizes(), " doesn't match the broadcast shape ", sizes.operator IntView());
   const Tensor on = expanded(mask, self.sizes()), values = contiguous(source);
   if (self.numel() == 0) return self;
   index::Walk<2> walk;
@@ -199,7 +203,8 @@ void for_flat(const Tensor& self, const Tensor& index, F&& f) {
   const bool dense = self.is_contiguous();
   for (int64_t i = 0; i < at.numel(); ++i) {
     int64_t v = p[i];
-    TN_CHECK_AS(Index, v >= -n && v < n, "out of range: tried to access index ", v, " on a tensor of ", n, " elements.");
+    TN_CHECK_AS(Index, v >= -n && v < n, "out of range: tried to access index ", v, " on a tensor of ", n,
+                " elements.");
     if (v < 0) v += n;
     if (!dense) {
       int64_t rest = v;
@@ -214,7 +219,8 @@ void for_flat(const Tensor& self, const Tensor& index, F&& f) {
 }
 
 void take_into(const Tensor& self, const Tensor& index, const Tensor& out) {
-  TN_CHECK(index.dtype() == ScalarType::Long, "take(): Expected a long tensor for index, but got ", scalar_type_name(index.dtype()));
+  TN_CHECK(index.dtype() == ScalarType::Long, "take(): Expected a long tensor for index, but got ",
+           scalar_type_name(index.dtype()));
   TN_CHECK(self.dtype() == out.dtype(), "take(): self and out expected to have the same dtype, but got self.dtype = ",
            scalar_type_name(self.dtype()), " and out.dtype = ", scalar_type_name(out.dtype()));
   TN_CHECK_AS(Index, self.numel() != 0 || index.numel() == 0, "take(): tried to take from an empty tensor");
@@ -245,12 +251,14 @@ const Tensor& native::take_out(const Tensor& self, const Tensor& index, const Te
 }
 
 const Tensor& native::put_(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate) {
-  TN_CHECK(index.dtype() == ScalarType::Long, "put_(): Expected a long tensor for index, but got ", scalar_type_name(index.dtype()));
-  TN_CHECK(self.dtype() == source.dtype(), "put_(): self and source expected to have the same dtype, but got self.dtype = ",
+  TN_CHECK(index.dtype() == ScalarType::Long, "put_(): Expected a long tensor for index, but got ",
+           scalar_type_name(index.dtype()));
+  TN_CHECK(self.dtype() == source.dtype(),
+           "put_(): self and source expected to have the same dtype, but got self.dtype = ",
            scalar_type_name(self.dtype()), " and source.dtype = ", scalar_type_name(source.dtype()));
   TN_CHECK_AS(Index, source.numel() == index.numel(),
-              "put_(): Expected source and index to have the same number of elements, but got source.numel() = ", source.numel(),
-              ", index.numel() = ", index.numel());
+              "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
+              source.numel(), ", index.numel() = ", index.numel());
   TN_CHECK_AS(Index, self.numel() != 0 || index.numel() == 0, "put_(): Tried to put elements into an empty tensor");
   assert_no_internal_overlap(self);
   assert_no_overlap(self, index);

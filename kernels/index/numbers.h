@@ -21,7 +21,8 @@ template <class T>
 T times(T a, T b) {
   if constexpr (std::is_same_v<T, bool>) return a && b;
   else if constexpr (is_small_float_v<T>) return convert<T>(to_float(a) * to_float(b));
-  else if constexpr (std::is_same_v<T, ComplexHalf>) return convert<T>(convert<std::complex<float>>(a) * convert<std::complex<float>>(b));
+  else if constexpr (std::is_same_v<T, ComplexHalf>)
+    return convert<T>(convert<std::complex<float>>(a) * convert<std::complex<float>>(b));
   else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   else return a * b;
 }

@@ -1,4 +1,5 @@
-// Padding by reflection and replication in one to three dimensions, and the gradients: each output position has one source.
+// Padding by reflection and replication in one to three dimensions, and the gradients: each output position has one
+// source.
 #include <algorithm>
 #include <cstring>
 
@@ -27,15 +28,16 @@ DimVector padded_sizes(const Pads& p, const Tensor& self, IntView padding) {
   bool valid = ndim == p.dims + 1 || ndim == p.dims + 2;
   for (int64_t d = ndim == p.dims + 2 ? 1 : 0; valid && d < ndim; ++d) valid = self->size(d) != 0;
   TN_CHECK(valid, "Expected ", p.dims + 1, "D or ", p.dims + 2,
-           "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ", self.sizes());
+           "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",
+           self.sizes());
   DimVector sizes(self.sizes());
   std::string have, get;
   bool fits = true;
   for (int64_t k = 0; k < p.dims; ++k) {
     const int64_t d = ndim - 1 - k, size = self->size(d), left = left_of(padding, k), right = right_of(padding, k);
     TN_CHECK(!p.reflect || (left < size && right < size), "Argument #", 4 + 2 * k,
-             ": Padding size should be less than the corresponding input dimension, but got: padding (", left, ", ", right,
-             ") at dimension ", d, " of input ", self.sizes());
+             ": Padding size should be less than the corresponding input dimension, but got: padding (", left, ", ",
+             right, ") at dimension ", d, " of input ", self.sizes());
     sizes[static_cast<size_t>(d)] = size + left + right;
     fits &= sizes[static_cast<size_t>(d)] >= 1;
     static constexpr const char* kLetters[] = {"W: ", "H: ", "D: "};
@@ -58,8 +60,8 @@ int64_t source_of(const Pads& p, int64_t at, int64_t left, int64_t size) {
   return i >= size ? 2 * (size - 1) - i : i;
 }
 
-// Calls f(offset in outer, offset in inner, the inner offsets of the row's elements) for all rows of the padded tensor, in
-// row-major order; positions of the dimensions before the padded ones are tasks of their own.
+// Calls f(offset in outer, offset in inner, the inner offsets of the row's elements) for all rows of the padded tensor,
+// in row-major order; positions of the dimensions before the padded ones are tasks of their own.
 template <class F>
 void for_padded(const Pads& p, const Tensor& outer, const Tensor& inner, IntView padding, F&& f) {
   const int64_t ndim = outer.dim(), before = ndim - p.dims;
@@ -116,8 +118,10 @@ void pad_backward_meta(const Pads& p, Outputs& outs, const Tensor& grad, const T
   const DimVector sizes = padded_sizes(p, self, padding);
   for (int64_t k = 0; k < p.dims; ++k) {
     static constexpr const char* kNames[] = {"width", "height", "depth"};
-    TN_CHECK(grad.dim() == self.dim() && grad.size(-1 - k) == sizes[sizes.size() - 1 - static_cast<size_t>(k)], p.dims == 1 && p.reflect ? "grad_output " : "gradOutput ", kNames[k], " unexpected. Expected: ",
-             sizes[sizes.size() - 1 - static_cast<size_t>(k)], p.dims == 1 && !p.reflect ? " Got: " : ", Got: ", grad.dim() > k ? grad.size(-1 - k) : 0);
+    TN_CHECK(grad.dim() == self.dim() && grad.size(-1 - k) == sizes[sizes.size() - 1 - static_cast<size_t>(k)],
+             p.dims == 1 && p.reflect ? "grad_output " : "gradOutput ", kNames[k],
+             " unexpected. Expected: ", sizes[sizes.size() - 1 - static_cast<size_t>(k)],
+             p.dims == 1 && !p.reflect ? " Got: " : ", Got: ", grad.dim() > k ? grad.size(-1 - k) : 0);
   }
   outs.set(0, self.sizes(), self.dtype(), self.device(), result_format(p, self));
 }
@@ -139,38 +143,82 @@ void pad_backward_cpu(const Pads& p, Outputs& outs, const Tensor& grad_output, c
   });
 }
 
-constexpr Pads kReflect1{"reflection_pad1d", true, 1}, kReflect2{"reflection_pad2d", true, 2}, kReflect3{"reflection_pad3d", true, 3};
-constexpr Pads kReplicate1{"replication_pad1d", false, 1}, kReplicate2{"replication_pad2d", false, 2}, kReplicate3{"replication_pad3d", false, 3};
+constexpr Pads kReflect1{"reflection_pad1d", true, 1}, kReflect2{"reflection_pad2d", true, 2},
+    kReflect3{"reflection_pad3d", true, 3};
+constexpr Pads kReplicate1{"replication_pad1d", false, 1}, kReplicate2{"replication_pad2d", false, 2},
+    kReplicate3{"replication_pad3d", false, 3};
 
 }  // namespace
 
 namespace slots {
 
-void reflection_pad1d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_meta(kReflect1, o, self, padding); }
+void reflection_pad1d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) {
+  pad_meta(kReflect1, o, self, padding);
+}
 void reflection_pad1d_cpu(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_cpu(kReflect1, o, self, padding); }
-void reflection_pad2d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_meta(kReflect2, o, self, padding); }
+void reflection_pad2d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) {
+  pad_meta(kReflect2, o, self, padding);
+}
 void reflection_pad2d_cpu(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_cpu(kReflect2, o, self, padding); }
-void reflection_pad3d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_meta(kReflect3, o, self, padding); }
+void reflection_pad3d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) {
+  pad_meta(kReflect3, o, self, padding);
+}
 void reflection_pad3d_cpu(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_cpu(kReflect3, o, self, padding); }
-void replication_pad1d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_meta(kReplicate1, o, self, padding); }
-void replication_pad1d_cpu(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_cpu(kReplicate1, o, self, padding); }
-void replication_pad2d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_meta(kReplicate2, o, self, padding); }
-void replication_pad2d_cpu(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_cpu(kReplicate2, o, self, padding); }
-void replication_pad3d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_meta(kReplicate3, o, self, padding); }
-void replication_pad3d_cpu(Outputs& o, const Tensor& self, IntArrayRef padding) { pad_cpu(kReplicate3, o, self, padding); }
+void replication_pad1d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) {
+  pad_meta(kReplicate1, o, self, padding);
+}
+void replication_pad1d_cpu(Outputs& o, const Tensor& self, IntArrayRef padding) {
+  pad_cpu(kReplicate1, o, self, padding);
+}
+void replication_pad2d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) {
+  pad_meta(kReplicate2, o, self, padding);
+}
+void replication_pad2d_cpu(Outputs& o, const Tensor& self, IntArrayRef padding) {
+  pad_cpu(kReplicate2, o, self, padding);
+}
+void replication_pad3d_meta(Outputs& o, const Tensor& self, IntArrayRef padding) {
+  pad_meta(kReplicate3, o, self, padding);
+}
+void replication_pad3d_cpu(Outputs& o, const Tensor& self, IntArrayRef padding) {
+  pad_cpu(kReplicate3, o, self, padding);
+}
 
-void reflection_pad1d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_meta(kReflect1, o, g, self, p); }
-void reflection_pad1d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_cpu(kReflect1, o, g, self, p); }
-void reflection_pad2d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_meta(kReflect2, o, g, self, p); }
-void reflection_pad2d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_cpu(kReflect2, o, g, self, p); }
-void reflection_pad3d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_meta(kReflect3, o, g, self, p); }
-void reflection_pad3d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_cpu(kReflect3, o, g, self, p); }
-void replication_pad1d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_meta(kReplicate1, o, g, self, p); }
-void replication_pad1d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_cpu(kReplicate1, o, g, self, p); }
-void replication_pad2d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_meta(kReplicate2, o, g, self, p); }
-void replication_pad2d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_cpu(kReplicate2, o, g, self, p); }
-void replication_pad3d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_meta(kReplicate3, o, g, self, p); }
-void replication_pad3d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) { pad_backward_cpu(kReplicate3, o, g, self, p); }
+void reflection_pad1d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_meta(kReflect1, o, g, self, p);
+}
+void reflection_pad1d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_cpu(kReflect1, o, g, self, p);
+}
+void reflection_pad2d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_meta(kReflect2, o, g, self, p);
+}
+void reflection_pad2d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_cpu(kReflect2, o, g, self, p);
+}
+void reflection_pad3d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_meta(kReflect3, o, g, self, p);
+}
+void reflection_pad3d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_cpu(kReflect3, o, g, self, p);
+}
+void replication_pad1d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_meta(kReplicate1, o, g, self, p);
+}
+void replication_pad1d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_cpu(kReplicate1, o, g, self, p);
+}
+void replication_pad2d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_meta(kReplicate2, o, g, self, p);
+}
+void replication_pad2d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_cpu(kReplicate2, o, g, self, p);
+}
+void replication_pad3d_backward_meta(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_meta(kReplicate3, o, g, self, p);
+}
+void replication_pad3d_backward_cpu(Outputs& o, const Tensor& g, const Tensor& self, IntArrayRef p) {
+  pad_backward_cpu(kReplicate3, o, g, self, p);
+}
 
 }  // namespace slots
 }  // namespace tn

@@ -23,7 +23,8 @@ void write_selection(const Selection& s, const Tensor& values, Op&& op) {
   const std::vector<int64_t> outer = index::offsets_of(s.self, 0, s.before);
   const bool dense = index::dense_from(s.self, s.before);
   const std::vector<int64_t> inner = dense ? std::vector<int64_t>() : index::offsets_of(s.self, s.before, s.self.dim());
-  const int64_t row = product(s.self.sizes().slice(static_cast<size_t>(s.before), s.self.sizes().size() - static_cast<size_t>(s.before)));
+  const int64_t row = product(
+      s.self.sizes().slice(static_cast<size_t>(s.before), s.self.sizes().size() - static_cast<size_t>(s.before)));
   T* const base = s.self.data<T>();
   const T* v = values.data<T>();
   for (const int64_t o : outer) {
@@ -48,7 +49,8 @@ void put(const Tensor& self, const Selection& s, const Tensor& value, bool accum
   if (!accumulate) {
     with_bytes(self.itemsize(), [&]<class T>() { write_selection<T>(s, values, [](T& to, const T& v) { to = v; }); });
   } else if (is_float8(self.dtype())) {
-    with_element(self.dtype(), [&]<class T>() { write_selection<T>(s, values, [](T& to, const T& v) { to = index::plus(to, v); }); });
+    with_element(self.dtype(),
+                 [&]<class T>() { write_selection<T>(s, values, [](T& to, const T& v) { to = index::plus(to, v); }); });
   } else {
     index::with_number("index_put", self.dtype(), [&]<class T>() {
       write_selection<T>(s, values, [](T& to, const T& v) { to = index::plus(to, v); });
@@ -65,18 +67,22 @@ bool fits(IntView value, IntView target) {
 
 }  // namespace
 
-const Tensor& native::_index_put_impl_(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate, bool) {
+const Tensor& native::_index_put_impl_(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate,
+                                       bool) {
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self->stride(d) == 0 && self->size(d) > 1) {
-      warn("Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also "
-           "applies to advanced indexing e.g. tensor[indices] = tensor");
+      warn(
+          "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
+          "operation. This also "
+          "applies to advanced indexing e.g. tensor[indices] = tensor");
       break;
     }
   assert_no_overlap(self, values);
   for (const Tensor& t : indices)
     if (t.defined()) assert_no_overlap(self, t);
   TN_CHECK(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ",
-           scalar_type_name(self.dtype()), " for the destination and ", scalar_type_name(values.dtype()), " for the source.");
+           scalar_type_name(self.dtype()), " for the destination and ", scalar_type_name(values.dtype()),
+           " for the source.");
   const Selection s = index::select(self, indices);
   TN_CHECK(fits(values.sizes(), s.sizes), "shape mismatch: value tensor of shape ", values.sizes(),
            " cannot be broadcast to indexing result of shape ", s.sizes.operator IntView());

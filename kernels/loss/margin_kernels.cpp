@@ -43,7 +43,8 @@ void deliver(const Tensor& out, const std::vector<double>& losses, bool each, in
 template <class T>
 void scale_frames(const Tensor& grad_input, const Tensor& grad_output, const Frames& f, bool each) {
   const Tensor g = contiguous(grad_output);
-  TN_CHECK(each ? g.numel() == f.count : g.numel() == 1, "margin loss: expected a gradient for each result, got sizes ", grad_output.sizes());
+  TN_CHECK(each ? g.numel() == f.count : g.numel() == 1, "margin loss: expected a gradient for each result, got sizes ",
+           grad_output.sizes());
   T* const out = grad_input.data<T>();
   each_frame(f, [&](int64_t i) {
     const T factor = g.data<T>()[each ? i : 0];
@@ -56,36 +57,43 @@ void visit(ScalarType dtype, F&& f) {
   else f.template operator()<float>();
 }
 
-// ---- one target --------------------------------------------------------------------------------------------------------
+// ---- one target
+// --------------------------------------------------------------------------------------------------------
 
 Frames check_single(const Tensor& self, const Tensor& target, const Scalar& p, OptionalTensor weight) {
   TN_CHECK(p.to_double() == 1 || p.to_double() == 2, "only p == 1 and p == 2 supported");
   const Frames f = frames_of(self);
-  TN_CHECK(target.dim() <= 1 && target.numel() == f.count, "inconsistent target size, expected ", f.count, " but got ", target.sizes());
-  TN_CHECK(!weight || (weight->dim() <= 1 && weight->numel() == f.classes), "inconsistent weight size, expected ", f.classes, " but got ",
-           weight->sizes());
+  TN_CHECK(target.dim() <= 1 && target.numel() == f.count, "inconsistent target size, expected ", f.count, " but got ",
+           target.sizes());
+  TN_CHECK(!weight || (weight->dim() <= 1 && weight->numel() == f.classes), "inconsistent weight size, expected ",
+           f.classes, " but got ", weight->sizes());
   return f;
 }
 Tensor single_targets(const Tensor& target, const Frames& f) {
-  TN_CHECK(target.dtype() == ScalarType::Long, "expected scalar type Long but found ", scalar_type_name(target.dtype()));
+  TN_CHECK(target.dtype() == ScalarType::Long, "expected scalar type Long but found ",
+           scalar_type_name(target.dtype()));
   const Tensor t = contiguous(target);
-  for (int64_t i = 0; i < t.numel(); ++i) TN_CHECK(t.data<int64_t>()[i] >= 0 && t.data<int64_t>()[i] < f.classes, "target out of range");
+  for (int64_t i = 0; i < t.numel(); ++i)
+    TN_CHECK(t.data<int64_t>()[i] >= 0 && t.data<int64_t>()[i] < f.classes, "target out of range");
   return t;
 }
 
-// ---- several targets, ended by -1 -----------------------------------------------------------------------------------------
+// ---- several targets, ended by -1
+// -----------------------------------------------------------------------------------------
 
 Frames check_several(const Tensor& self, const Tensor& target) {
   const Frames f = frames_of(self);
-  TN_CHECK(target.dim() <= 2 && target.numel() == self.numel() && (self.dim() < 2 || target.sizes() == self.sizes()), "inconsistent target size: ",
-           target.sizes(), " for input of size: ", self.sizes());
+  TN_CHECK(target.dim() <= 2 && target.numel() == self.numel() && (self.dim() < 2 || target.sizes() == self.sizes()),
+           "inconsistent target size: ", target.sizes(), " for input of size: ", self.sizes());
   return f;
 }
 Tensor several_targets(const Tensor& target, const Frames& f) {
-  TN_CHECK(target.dtype() == ScalarType::Long, "expected scalar type Long but found ", scalar_type_name(target.dtype()));
+  TN_CHECK(target.dtype() == ScalarType::Long, "expected scalar type Long but found ",
+           scalar_type_name(target.dtype()));
   const Tensor t = contiguous(target);
   for (int64_t i = 0; i < t.numel(); ++i)
-    TN_CHECK(t.data<int64_t>()[i] >= -1 && t.data<int64_t>()[i] < f.classes, "multilabel_margin_loss: target is out of range");
+    TN_CHECK(t.data<int64_t>()[i] >= -1 && t.data<int64_t>()[i] < f.classes,
+             "multilabel_margin_loss: target is out of range");
   return t;
 }
 bool each_of(const Tensor& target, int64_t reduction) { return reduction == kNone && target.dim() > 1; }
@@ -94,16 +102,17 @@ bool each_of(const Tensor& target, int64_t reduction) { return reduction == kNon
 
 namespace slots {
 
-void multi_margin_loss_meta(Outputs& outs, const Tensor& self, const Tensor& target, const Scalar& p, const Scalar&, OptionalTensor weight,
-                            int64_t reduction) {
+void multi_margin_loss_meta(Outputs& outs, const Tensor& self, const Tensor& target, const Scalar& p, const Scalar&,
+                            OptionalTensor weight, int64_t reduction) {
   const Frames f = check_single(self, target, p, weight);
   if (reduction == kNone && target.dim() > 0) outs.set(0, {f.count}, self.dtype(), self.device());
   else outs.set(0, {}, self.dtype(), self.device());
 }
-void multi_margin_loss_cpu(Outputs& outs, const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin, OptionalTensor weight,
-                           int64_t reduction) {
+void multi_margin_loss_cpu(Outputs& outs, const Tensor& self, const Tensor& target, const Scalar& p,
+                           const Scalar& margin, OptionalTensor weight, int64_t reduction) {
   const Frames f = frames_of(self);
-  const Tensor t = single_targets(target, f), x = contiguous(self), w = weight ? contiguous(cast(*weight, self.dtype())) : Tensor();
+  const Tensor t = single_targets(target, f), x = contiguous(self),
+               w = weight ? contiguous(cast(*weight, self.dtype())) : Tensor();
   const bool squared = p.to_double() == 2;
   visit(self.dtype(), [&]<class T>() {
     std::vector<double> losses(static_cast<size_t>(f.count));
@@ -123,16 +132,17 @@ void multi_margin_loss_cpu(Outputs& outs, const Tensor& self, const Tensor& targ
   });
 }
 
-void multi_margin_loss_backward_meta(Outputs& outs, const Tensor&, const Tensor& self, const Tensor& target, const Scalar& p, const Scalar&,
-                                     OptionalTensor weight, int64_t) {
+void multi_margin_loss_backward_meta(Outputs& outs, const Tensor&, const Tensor& self, const Tensor& target,
+                                     const Scalar& p, const Scalar&, OptionalTensor weight, int64_t) {
   check_single(self, target, p, weight);
   outs.set(0, self.sizes(), self.dtype(), self.device());
 }
-void multi_margin_loss_backward_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& self, const Tensor& target, const Scalar& p,
-                                    const Scalar& margin, OptionalTensor weight, int64_t reduction) {
+void multi_margin_loss_backward_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                                    const Scalar& p, const Scalar& margin, OptionalTensor weight, int64_t reduction) {
   if (self.numel() == 0) return;
   const Frames f = frames_of(self);
-  const Tensor t = single_targets(target, f), x = contiguous(self), w = weight ? contiguous(cast(*weight, self.dtype())) : Tensor();
+  const Tensor t = single_targets(target, f), x = contiguous(self),
+               w = weight ? contiguous(cast(*weight, self.dtype())) : Tensor();
   const bool squared = p.to_double() == 2;
   const double share = 1.0 / static_cast<double>(reduction == kMean ? f.count * f.classes : f.classes);
   visit(self.dtype(), [&]<class T>() {
@@ -176,7 +186,8 @@ void multilabel_margin_loss_forward_cpu(Outputs& outs, const Tensor& self, const
       double sum = 0;
       for (int64_t k = 0; k < count; ++k) {
         const T edge = T{1} - row[own[k]];
-        for (int64_t c = 0; c < f.classes; ++c) sum += static_cast<double>(is_target[c] == 0 ? std::max(edge + row[c], T{0}) : T{0});
+        for (int64_t c = 0; c < f.classes; ++c)
+          sum += static_cast<double>(is_target[c] == 0 ? std::max(edge + row[c], T{0}) : T{0});
       }
       losses[static_cast<size_t>(i)] = sum / static_cast<double>(f.classes);
     });
@@ -184,13 +195,15 @@ void multilabel_margin_loss_forward_cpu(Outputs& outs, const Tensor& self, const
   });
 }
 
-void multilabel_margin_loss_backward_meta(Outputs& outs, const Tensor&, const Tensor& self, const Tensor& target, int64_t, const Tensor& is_target) {
+void multilabel_margin_loss_backward_meta(Outputs& outs, const Tensor&, const Tensor& self, const Tensor& target,
+                                          int64_t, const Tensor& is_target) {
   check_several(self, target);
-  TN_CHECK(is_target.sizes() == target.sizes(), "inconsistent is_target size: ", is_target.sizes(), " for target of size: ", target.sizes());
+  TN_CHECK(is_target.sizes() == target.sizes(), "inconsistent is_target size: ", is_target.sizes(),
+           " for target of size: ", target.sizes());
   outs.set(0, self.sizes(), self.dtype(), self.device());
 }
-void multilabel_margin_loss_backward_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& self, const Tensor& target, int64_t reduction,
-                                         const Tensor& is_target) {
+void multilabel_margin_loss_backward_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& self,
+                                         const Tensor& target, int64_t reduction, const Tensor& is_target) {
   zero(outs[0]);
   if (self.numel() == 0) return;
   const Frames f = frames_of(self);

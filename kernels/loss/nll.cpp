@@ -29,24 +29,28 @@ Layout layout_of(const Tensor& self) {
 void check_target(const Tensor& self, const Tensor& target, OptionalTensor weight) {
   TN_CHECK(self.dim() > 0 && self.dim() <= 2, "input tensor should be 1D or 2D");
   TN_CHECK(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
-  TN_CHECK((self.dim() == 1 && target.dim() == 0) || (target.dim() > 0 ? self->size(0) == target->size(0) : self->size(0) == 1 || self.dim() == 1),
+  TN_CHECK((self.dim() == 1 && target.dim() == 0) ||
+               (target.dim() > 0 ? self->size(0) == target->size(0) : self->size(0) == 1 || self.dim() == 1),
            "size mismatch (got input: ", self.sizes(), ", target: ", target.sizes(), ")");
   const int64_t classes = layout_of(self).classes;
-  TN_CHECK(!weight || (weight->dim() == 1 && weight->numel() == classes), "weight tensor should be defined either for all ", classes,
+  TN_CHECK(!weight || (weight->dim() == 1 && weight->numel() == classes),
+           "weight tensor should be defined either for all ", classes,
            " classes or no classes but got weight tensor of shape: ", weight->sizes());
 }
 void check_target_2d(const Tensor& self, const Tensor& target, OptionalTensor weight) {
-  TN_CHECK(target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", target.dim());
-  TN_CHECK(self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
+  TN_CHECK(target.dim() == 3,
+           "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", target.dim());
+  TN_CHECK(self.dim() == 4,
+           "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
   TN_CHECK(!weight || weight->numel() == self->size(1), "weight tensor should be defined either for all or no classes");
-  TN_CHECK(self->size(0) == target->size(0) && self->size(2) == target->size(1) && self->size(3) == target->size(2), "size mismatch (got input: ",
-           self.sizes(), " , target: ", target.sizes(), ")");
+  TN_CHECK(self->size(0) == target->size(0) && self->size(2) == target->size(1) && self->size(3) == target->size(2),
+           "size mismatch (got input: ", self.sizes(), " , target: ", target.sizes(), ")");
 }
 
 // Targets as int64; IndexError for a class that isn't there.
 Tensor classes_of(const Tensor& target, const Layout& l, int64_t ignore_index) {
-  TN_CHECK(target.dtype() == ScalarType::Long || target.dtype() == ScalarType::Byte, "expected target dtype to be Long or Byte, but got ",
-           scalar_type_name(target.dtype()));
+  TN_CHECK(target.dtype() == ScalarType::Long || target.dtype() == ScalarType::Byte,
+           "expected target dtype to be Long or Byte, but got ", scalar_type_name(target.dtype()));
   const Tensor t = contiguous(cast(target, ScalarType::Long));
   for (int64_t i = 0; i < t.numel(); ++i) {
     const int64_t c = t.data<int64_t>()[i];
@@ -55,9 +59,11 @@ Tensor classes_of(const Tensor& target, const Layout& l, int64_t ignore_index) {
   return t;
 }
 
-void forward(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight, int64_t reduction, int64_t ignore_index) {
+void forward(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight, int64_t reduction,
+             int64_t ignore_index) {
   const Layout l = layout_of(self);
-  const Tensor t = classes_of(target, l, ignore_index), x = contiguous(self), w = weight ? contiguous(cast(*weight, self.dtype())) : Tensor();
+  const Tensor t = classes_of(target, l, ignore_index), x = contiguous(self),
+               w = weight ? contiguous(cast(*weight, self.dtype())) : Tensor();
   const int64_t n = t.numel();
   visit_floating(self.dtype(), [&]<class S>() {
     const S* p = x.numel() ? x.data<S>() : nullptr;
@@ -72,7 +78,8 @@ void forward(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTe
       if (c == ignore_index) continue;
       const double factor = factors ? convert<double>(factors[c]) : 1;
       weights += factor;
-      losses[static_cast<size_t>(i)] = -convert<double>(p[(i / l.inner * l.classes + c) * l.inner + i % l.inner]) * factor;
+      losses[static_cast<size_t>(i)] =
+          -convert<double>(p[(i / l.inner * l.classes + c) * l.inner + i % l.inner]) * factor;
     }
     if (each) {
       for (int64_t i = 0; i < n; ++i) outs[0].data<S>()[i] = convert<S>(losses[static_cast<size_t>(i)]);
@@ -86,10 +93,11 @@ void forward(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTe
   });
 }
 
-void backward(Outputs& outs, const Tensor& grad_output, const Tensor& self, const Tensor& target, OptionalTensor weight, int64_t reduction,
-              int64_t ignore_index, const Tensor& total_weight) {
+void backward(Outputs& outs, const Tensor& grad_output, const Tensor& self, const Tensor& target, OptionalTensor weight,
+              int64_t reduction, int64_t ignore_index, const Tensor& total_weight) {
   const Layout l = layout_of(self);
-  const Tensor t = classes_of(target, l, ignore_index), g = contiguous(grad_output), w = weight ? contiguous(cast(*weight, self.dtype())) : Tensor();
+  const Tensor t = classes_of(target, l, ignore_index), g = contiguous(grad_output),
+               w = weight ? contiguous(cast(*weight, self.dtype())) : Tensor();
   zero(outs[0]);
   visit_floating(self.dtype(), [&]<class S>() {
     if (t.numel() == 0) return;
@@ -101,7 +109,8 @@ void backward(Outputs& outs, const Tensor& grad_output, const Tensor& self, cons
       const int64_t c = t.data<int64_t>()[i];
       if (c == ignore_index) continue;
       const double up = convert<double>(g.data<S>()[each ? i : 0]);
-      to[(i / l.inner * l.classes + c) * l.inner + i % l.inner] = convert<S>(-up * (factors ? convert<double>(factors[c]) : 1) / divisor);
+      to[(i / l.inner * l.classes + c) * l.inner + i % l.inner] =
+          convert<S>(-up * (factors ? convert<double>(factors[c]) : 1) / divisor);
     }
   });
 }
@@ -110,40 +119,45 @@ void backward(Outputs& outs, const Tensor& grad_output, const Tensor& self, cons
 
 namespace slots {
 
-void nll_loss_forward_meta(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight, int64_t reduction, int64_t) {
+void nll_loss_forward_meta(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight,
+                           int64_t reduction, int64_t) {
   check_target(self, target, weight);
   if (reduction == kNone && self.dim() == 2) outs.set(0, {self->size(0)}, self.dtype(), self.device());
   else outs.set(0, {}, self.dtype(), self.device());
   outs.set(1, {}, self.dtype(), self.device());
 }
-void nll_loss_forward_cpu(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight, int64_t reduction, int64_t ignore_index) {
+void nll_loss_forward_cpu(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight,
+                          int64_t reduction, int64_t ignore_index) {
   forward(outs, self, target, weight, reduction, ignore_index);
 }
-void nll_loss2d_forward_meta(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight, int64_t reduction, int64_t) {
+void nll_loss2d_forward_meta(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight,
+                             int64_t reduction, int64_t) {
   check_target_2d(self, target, weight);
   if (reduction == kNone) outs.set(0, target.sizes(), self.dtype(), self.device());
   else outs.set(0, {}, self.dtype(), self.device());
   outs.set(1, {}, self.dtype(), self.device());
 }
-void nll_loss2d_forward_cpu(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight, int64_t reduction, int64_t ignore_index) {
+void nll_loss2d_forward_cpu(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight,
+                            int64_t reduction, int64_t ignore_index) {
   forward(outs, self, target, weight, reduction, ignore_index);
 }
-void nll_loss_backward_meta(Outputs& outs, const Tensor&, const Tensor& self, const Tensor& target, OptionalTensor weight, int64_t, int64_t,
-                            const Tensor&) {
+void nll_loss_backward_meta(Outputs& outs, const Tensor&, const Tensor& self, const Tensor& target,
+                            OptionalTensor weight, int64_t, int64_t, const Tensor&) {
   check_target(self, target, weight);
   outs.set(0, self.sizes(), self.dtype(), self.device());
 }
-void nll_loss_backward_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& self, const Tensor& target, OptionalTensor weight,
-                           int64_t reduction, int64_t ignore_index, const Tensor& total_weight) {
+void nll_loss_backward_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                           OptionalTensor weight, int64_t reduction, int64_t ignore_index, const Tensor& total_weight) {
   backward(outs, grad_output, self, target, weight, reduction, ignore_index, total_weight);
 }
-void nll_loss2d_backward_meta(Outputs& outs, const Tensor&, const Tensor& self, const Tensor& target, OptionalTensor weight, int64_t, int64_t,
-                              const Tensor&) {
+void nll_loss2d_backward_meta(Outputs& outs, const Tensor&, const Tensor& self, const Tensor& target,
+                              OptionalTensor weight, int64_t, int64_t, const Tensor&) {
   check_target_2d(self, target, weight);
   outs.set(0, self.sizes(), self.dtype(), self.device());
 }
-void nll_loss2d_backward_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& self, const Tensor& target, OptionalTensor weight,
-                             int64_t reduction, int64_t ignore_index, const Tensor& total_weight) {
+void nll_loss2d_backward_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                             OptionalTensor weight, int64_t reduction, int64_t ignore_index,
+                             const Tensor& total_weight) {
   backward(outs, grad_output, self, target, weight, reduction, ignore_index, total_weight);
 }
 

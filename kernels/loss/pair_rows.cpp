@@ -25,14 +25,16 @@ struct SmoothL1Op {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V a, V b, V, V beta) const {
     const V z = hn::Abs(hn::Sub(a, b)), half = hn::Set(d, hn::TFromD<D>{0.5});
-    return hn::IfThenElse(hn::Lt(z, beta), hn::Div(hn::Mul(hn::Mul(half, z), z), beta), hn::Sub(z, hn::Mul(half, beta)));
+    return hn::IfThenElse(hn::Lt(z, beta), hn::Div(hn::Mul(hn::Mul(half, z), z), beta),
+                          hn::Sub(z, hn::Mul(half, beta)));
   }
 };
 struct HuberOp {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V a, V b, V, V delta) const {
     const V z = hn::Abs(hn::Sub(a, b)), half = hn::Set(d, hn::TFromD<D>{0.5});
-    return hn::IfThenElse(hn::Le(z, delta), hn::Mul(hn::Mul(half, z), z), hn::Mul(delta, hn::Sub(z, hn::Mul(half, delta))));
+    return hn::IfThenElse(hn::Le(z, delta), hn::Mul(hn::Mul(half, z), z),
+                          hn::Mul(delta, hn::Sub(z, hn::Mul(half, delta))));
   }
 };
 struct CrossOp {
@@ -56,18 +58,22 @@ struct LogitsOp {
   HWY_INLINE V operator()(D d, V x, V y, V c, V) const {
     // Compare and select: a NaN stays.
     const V one = hn::Set(d, hn::TFromD<D>{1}), zero = hn::Zero(d);
-    const V tail = hn::Add(math::Log1p(d, math::Exp(d, hn::Neg(hn::Abs(x)))), hn::IfThenElse(hn::Gt(x, zero), zero, hn::Neg(x)));
+    const V tail =
+        hn::Add(math::Log1p(d, math::Exp(d, hn::Neg(hn::Abs(x)))), hn::IfThenElse(hn::Gt(x, zero), zero, hn::Neg(x)));
     const V linear = hn::Mul(hn::Sub(one, y), x);
     if constexpr (!kPositives) return hn::Add(linear, tail);
     else return hn::MulAdd(hn::MulAdd(hn::Sub(c, one), y, one), tail, linear);
   }
 };
 
-// ---- gradients: the same, without the factor grad * scale --------------------------------------------------------------
+// ---- gradients: the same, without the factor grad * scale
+// --------------------------------------------------------------
 
 struct MseSlope {
   template <class D, class V>
-  HWY_INLINE V operator()(D, V a, V b, V, V) const { return hn::Sub(a, b); }
+  HWY_INLINE V operator()(D, V a, V b, V, V) const {
+    return hn::Sub(a, b);
+  }
 };
 struct SmoothL1Slope {
   template <class D, class V>
@@ -100,7 +106,8 @@ struct SoftMarginSlope {
   }
 };
 
-// ---- rows ---------------------------------------------------------------------------------------------------------------
+// ---- rows
+// ---------------------------------------------------------------------------------------------------------------
 
 template <class S, class Op>
 void Run(const loss::PairRow& row, bool slope) {
@@ -136,7 +143,8 @@ void Run(const loss::PairRow& row, bool slope) {
   HWY_ALIGN T part[HWY_MAX_BYTES / sizeof(T)];
   double sum = 0;
   for (; i + 4 * lanes <= row.n; i += 4 * lanes) {
-    const V left = hn::Add(value(i, full), value(i + lanes, full)), right = hn::Add(value(i + 2 * lanes, full), value(i + 3 * lanes, full));
+    const V left = hn::Add(value(i, full), value(i + lanes, full)),
+            right = hn::Add(value(i + 2 * lanes, full), value(i + 3 * lanes, full));
     hn::Store(hn::Add(left, right), d, part);
     for (int64_t k = 0; k < lanes; ++k) sum += static_cast<double>(part[k]);
   }
@@ -184,6 +192,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tn {
 HWY_EXPORT(RunPairs);
-void loss::run_pairs(PairOp op, ScalarType dtype, const PairRow& row) { HWY_DYNAMIC_DISPATCH(RunPairs)(op, dtype, row); }
+void loss::run_pairs(PairOp op, ScalarType dtype, const PairRow& row) {
+  HWY_DYNAMIC_DISPATCH(RunPairs)(op, dtype, row);
+}
 }  // namespace tn
 #endif

@@ -7,8 +7,18 @@
 namespace tn::loss {
 
 enum class PairOp : uint8_t {
-  Mse, SmoothL1, Huber, BinaryCrossEntropy, SoftMargin, Logits, WeighedLogits,
-  MseGradient, SmoothL1Gradient, HuberGradient, BinaryCrossEntropyGradient, SoftMarginGradient,
+  Mse,
+  SmoothL1,
+  Huber,
+  BinaryCrossEntropy,
+  SoftMargin,
+  Logits,
+  WeighedLogits,
+  MseGradient,
+  SmoothL1Gradient,
+  HuberGradient,
+  BinaryCrossEntropyGradient,
+  SoftMarginGradient,
 };
 
 // n elements, contiguous. What an op does not use is null.
@@ -21,8 +31,8 @@ struct PairRow {
   double* sum = nullptr;         // the sum, instead of the elements
   bool* outside = nullptr;       // BinaryCrossEntropy: set where an input is no probability
   int64_t n = 0;
-  double p = 0;                  // beta or delta
-  double scale = 1;              // of gradients
+  double p = 0;      // beta or delta
+  double scale = 1;  // of gradients
 };
 void run_pairs(PairOp op, ScalarType dtype, const PairRow& row);
 

@@ -22,8 +22,8 @@ void set_pair(Outputs& outs, const Tensor& self, const Tensor& target, int64_t r
   else outs.set(0, {}, dtype, self.device());
 }
 // Fills outs[0] from operands broadcast to sizes; in chunks that the size alone determines.
-void reduce_pairs(Outputs& outs, PairOp op, const Tensor& self, const Tensor& target, IntView sizes, int64_t reduction, double p = 0,
-                  OptionalTensor weight = {}, OptionalTensor positives = {}) {
+void reduce_pairs(Outputs& outs, PairOp op, const Tensor& self, const Tensor& target, IntView sizes, int64_t reduction,
+                  double p = 0, OptionalTensor weight = {}, OptionalTensor positives = {}) {
   const ScalarType dtype = outs[0].dtype();
   const auto spread = [&](OptionalTensor t) { return t ? spread_out(*t, dtype, sizes) : Tensor(); };
   const Tensor a = spread(self), b = spread(target), w = spread(weight), c = spread(positives);
@@ -33,7 +33,9 @@ void reduce_pairs(Outputs& outs, PairOp op, const Tensor& self, const Tensor& ta
   std::vector<double> sums(static_cast<size_t>((n + kChunk - 1) / kChunk));
   std::atomic<bool> outside = false;
   parallel_for(0, n, kChunk, [&](int64_t begin, int64_t end) {
-    const auto at = [&](const Tensor& t) -> const void* { return t.defined() ? static_cast<const char*>(t->raw_data()) + begin * item : nullptr; };
+    const auto at = [&](const Tensor& t) -> const void* {
+      return t.defined() ? static_cast<const char*>(t->raw_data()) + begin * item : nullptr;
+    };
     bool bad = false;
     PairRow row{.a = at(a), .b = at(b), .c = at(c), .weight = at(w), .outside = &bad, .n = end - begin, .p = p};
     if (reduction == kNone) row.out = static_cast<char*>(outs[0]->raw_data()) + begin * item;
@@ -52,7 +54,9 @@ void reduce_pairs(Outputs& outs, PairOp op, const Tensor& self, const Tensor& ta
 
 namespace slots {
 
-void mse_loss_meta(Outputs& outs, const Tensor& self, const Tensor& target, int64_t reduction) { set_pair(outs, self, target, reduction); }
+void mse_loss_meta(Outputs& outs, const Tensor& self, const Tensor& target, int64_t reduction) {
+  set_pair(outs, self, target, reduction);
+}
 void mse_loss_cpu(Outputs& outs, const Tensor& self, const Tensor& target, int64_t reduction) {
   reduce_pairs(outs, PairOp::Mse, self, target, infer_size(self.sizes(), target.sizes()), reduction);
 }
@@ -75,12 +79,13 @@ void binary_cross_entropy_meta(Outputs& outs, const Tensor& self, const Tensor&,
   if (reduction == kNone) outs.set(0, self.sizes(), self.dtype(), self.device());
   else outs.set(0, {}, self.dtype(), self.device());
 }
-void binary_cross_entropy_cpu(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight, int64_t reduction) {
+void binary_cross_entropy_cpu(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight,
+                              int64_t reduction) {
   reduce_pairs(outs, PairOp::BinaryCrossEntropy, self, target, self.sizes(), reduction, 0, weight);
 }
 
-void binary_cross_entropy_with_logits_meta(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight,
-                                           OptionalTensor pos_weight, int64_t reduction) {
+void binary_cross_entropy_with_logits_meta(Outputs& outs, const Tensor& self, const Tensor& target,
+                                           OptionalTensor weight, OptionalTensor pos_weight, int64_t reduction) {
   DimVector sizes = infer_size(self.sizes(), target.sizes());
   ResultType common;
   common.add(self);
@@ -95,15 +100,18 @@ void binary_cross_entropy_with_logits_meta(Outputs& outs, const Tensor& self, co
   if (reduction == kNone) outs.set(0, sizes, dtype, self.device());
   else outs.set(0, {}, dtype, self.device());
 }
-void binary_cross_entropy_with_logits_cpu(Outputs& outs, const Tensor& self, const Tensor& target, OptionalTensor weight, OptionalTensor pos_weight,
-                                          int64_t reduction) {
+void binary_cross_entropy_with_logits_cpu(Outputs& outs, const Tensor& self, const Tensor& target,
+                                          OptionalTensor weight, OptionalTensor pos_weight, int64_t reduction) {
   DimVector sizes = infer_size(self.sizes(), target.sizes());
   if (weight) sizes = infer_size(sizes, weight->sizes());
   if (pos_weight) sizes = infer_size(sizes, pos_weight->sizes());
-  reduce_pairs(outs, pos_weight ? PairOp::WeighedLogits : PairOp::Logits, self, target, sizes, reduction, 0, weight, pos_weight);
+  reduce_pairs(outs, pos_weight ? PairOp::WeighedLogits : PairOp::Logits, self, target, sizes, reduction, 0, weight,
+               pos_weight);
 }
 
-void soft_margin_loss_meta(Outputs& outs, const Tensor& self, const Tensor& target, int64_t reduction) { set_pair(outs, self, target, reduction); }
+void soft_margin_loss_meta(Outputs& outs, const Tensor& self, const Tensor& target, int64_t reduction) {
+  set_pair(outs, self, target, reduction);
+}
 void soft_margin_loss_cpu(Outputs& outs, const Tensor& self, const Tensor& target, int64_t reduction) {
   reduce_pairs(outs, PairOp::SoftMargin, self, target, infer_size(self.sizes(), target.sizes()), reduction);
 }

@@ -35,8 +35,8 @@ void run(T* data, int64_t n, Activation which) {
 void activate(const Tensor& t, Activation which) {
   const ScalarType dtype = t.dtype();
   TN_CHECK(!is_complex(dtype), "clamp is not supported for complex types");
-  TN_CHECK_AS(NotImplemented, which == Activation::Relu || is_floating(dtype), "\"GeluKernelImpl\" not implemented for '",
-              scalar_type_name(dtype), "'");
+  TN_CHECK_AS(NotImplemented, which == Activation::Relu || is_floating(dtype),
+              "\"GeluKernelImpl\" not implemented for '", scalar_type_name(dtype), "'");
   with_element(dtype, [&]<class T>() {
     if constexpr (!is_std_complex_v<T> && !std::is_same_v<T, ComplexHalf> && !std::is_same_v<T, bool>) {
       run(t.data<T>(), t.numel(), which);

@@ -11,7 +11,6 @@ namespace tn::call {
 
 // In-place ones give back their argument itself: what a boxed call returns need not outlive it.
 
-
 inline Tensor mul(const Tensor& a, const Tensor& b) {
   return door::Call<Tensor(const Tensor&, const Tensor&)>::call(op_rows[kOp_mul_Tensor], a, b);
 }
@@ -39,24 +38,30 @@ inline Tensor sum(const Tensor& a, IntView dims, bool keepdim) {
   return door::Call<Tensor(const Tensor&, OptionalIntArrayRef, bool, std::optional<ScalarType>)>::call(
       op_rows[kOp_sum_dim_IntList], a, OptionalIntArrayRef(dims), keepdim, std::nullopt);
 }
-inline Tensor trilinear(const Tensor& a, const Tensor& b, const Tensor& c, IntView expand1, IntView expand2, IntView expand3,
-                        IntView sumdim) {
-  return door::Call<Tensor(const Tensor&, const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, IntArrayRef, IntArrayRef, int64_t)>::call(
-      op_rows[kOp__trilinear], a, b, c, expand1, expand2, expand3, sumdim, 1);
+inline Tensor trilinear(const Tensor& a, const Tensor& b, const Tensor& c, IntView expand1, IntView expand2,
+                        IntView expand3, IntView sumdim) {
+  return door::Call<Tensor(const Tensor&, const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, IntArrayRef,
+                           IntArrayRef, int64_t)>::call(op_rows[kOp__trilinear], a, b, c, expand1, expand2, expand3,
+                                                        sumdim, 1);
 }
 inline Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  return door::Call<Tensor(const Tensor&, const Tensor&, const Tensor&)>::call(op_rows[kOp_where_self], condition, a, b);
+  return door::Call<Tensor(const Tensor&, const Tensor&, const Tensor&)>::call(op_rows[kOp_where_self], condition, a,
+                                                                               b);
 }
 inline Tensor tril(const Tensor& a) {
   return door::Call<Tensor(const Tensor&, int64_t)>::call(op_rows[kOp_tril], a, 0);
 }
 inline Tensor safe_softmax(const Tensor& a, int64_t dim) {
-  return door::Call<Tensor(const Tensor&, int64_t, std::optional<ScalarType>)>::call(op_rows[kOp__safe_softmax], a, dim, std::nullopt);
+  return door::Call<Tensor(const Tensor&, int64_t, std::optional<ScalarType>)>::call(op_rows[kOp__safe_softmax], a, dim,
+                                                                                     std::nullopt);
 }
 inline Tensor masked_fill(const Tensor& a, const Tensor& mask, const Scalar& value) {
-  return door::Call<Tensor(const Tensor&, const Tensor&, const Scalar&)>::call(op_rows[kOp_masked_fill_Scalar], a, mask, value);
+  return door::Call<Tensor(const Tensor&, const Tensor&, const Scalar&)>::call(op_rows[kOp_masked_fill_Scalar], a, mask,
+                                                                               value);
 }
-inline Tensor logical_not(const Tensor& a) { return door::Call<Tensor(const Tensor&)>::call(op_rows[kOp_logical_not], a); }
+inline Tensor logical_not(const Tensor& a) {
+  return door::Call<Tensor(const Tensor&)>::call(op_rows[kOp_logical_not], a);
+}
 inline Tensor dropout(const Tensor& a, double p, bool train) {
   return door::Call<Tensor(const Tensor&, double, bool)>::call(op_rows[kOp_dropout], a, p, train);
 }
@@ -69,7 +74,11 @@ inline const Tensor& tanh_(const Tensor& a) {
   return a;
 }
 inline Tensor tanh(const Tensor& a) { return door::Call<Tensor(const Tensor&)>::call(op_rows[kOp_tanh], a); }
-inline Tensor cat(TensorList list, int64_t dim) { return door::Call<Tensor(TensorList, int64_t)>::call(op_rows[kOp_cat], list, dim); }
-inline Tensor stack(TensorList list, int64_t dim) { return door::Call<Tensor(TensorList, int64_t)>::call(op_rows[kOp_stack], list, dim); }
+inline Tensor cat(TensorList list, int64_t dim) {
+  return door::Call<Tensor(TensorList, int64_t)>::call(op_rows[kOp_cat], list, dim);
+}
+inline Tensor stack(TensorList list, int64_t dim) {
+  return door::Call<Tensor(TensorList, int64_t)>::call(op_rows[kOp_stack], list, dim);
+}
 
 }  // namespace tn::call

@@ -22,7 +22,8 @@ namespace {
 
 using Table = std::vector<std::vector<int64_t>>;
 
-// split[i][j]: where the product of matrices i to j falls into two, by the classic dynamic program over multiplications.
+// split[i][j]: where the product of matrices i to j falls into two, by the classic dynamic program over
+// multiplications.
 Table best_splits(const std::vector<Tensor>& t) {
   const size_t n = t.size();
   std::vector<int64_t> size(n + 1);
@@ -61,21 +62,26 @@ Chain as_chain(TensorList tensors) {
   chain.matrices.assign(tensors.begin(), tensors.end());
   Tensor& first = chain.matrices.front();
   Tensor& last = chain.matrices.back();
-  TN_CHECK(first.dim() == 1 || first.dim() == 2, "multi_dot(): the first tensor must be 1D or 2D but got ", first.dim(), "D");
+  TN_CHECK(first.dim() == 1 || first.dim() == 2, "multi_dot(): the first tensor must be 1D or 2D but got ", first.dim(),
+           "D");
   if (first.dim() == 1) first = at::unsqueeze(first, 0);
   else chain.sizes.push_back(first.size(0));
-  TN_CHECK(last.dim() == 1 || last.dim() == 2, "multi_dot(): the last tensor must be 1D or 2D but got ", last.dim(), "D");
+  TN_CHECK(last.dim() == 1 || last.dim() == 2, "multi_dot(): the last tensor must be 1D or 2D but got ", last.dim(),
+           "D");
   if (last.dim() == 1) last = at::unsqueeze(last, -1);
   else chain.sizes.push_back(last.size(1));
   for (size_t i = 1; i + 1 < n; ++i)
     TN_CHECK(tensors[i].dim() == 2, "multi_dot(): tensor ", i, " must be 2D but got ", tensors[i].dim(), "D");
   for (size_t i = 1; i < n; ++i) {
-    TN_CHECK(tensors[i].dtype() == tensors[0].dtype(), "multi_dot(): all tensors must have be the same dtype but tensor 0 is ",
-             matmul::element_type(tensors[0].dtype()), " and tensor ", i, " ", matmul::element_type(tensors[i].dtype()));
-    TN_CHECK(tensors[i].device() == tensors[0].device(), "multi_dot(): all tensors must be on the same device but tensor 0 is on ",
-             tensors[0].device().str(), " and tensor ", i, " on ", tensors[i].device().str());
-    TN_CHECK(chain.matrices[i - 1].size(-1) == chain.matrices[i].size(0), "multi_dot(): tensors ", i - 1, " and ", i, " with shapes ",
-             tensors[i - 1].sizes(), " and ", tensors[i].sizes(), " cannot be multiplied");
+    TN_CHECK(tensors[i].dtype() == tensors[0].dtype(),
+             "multi_dot(): all tensors must have be the same dtype but tensor 0 is ",
+             matmul::element_type(tensors[0].dtype()), " and tensor ", i, " ",
+             matmul::element_type(tensors[i].dtype()));
+    TN_CHECK(tensors[i].device() == tensors[0].device(),
+             "multi_dot(): all tensors must be on the same device but tensor 0 is on ", tensors[0].device().str(),
+             " and tensor ", i, " on ", tensors[i].device().str());
+    TN_CHECK(chain.matrices[i - 1].size(-1) == chain.matrices[i].size(0), "multi_dot(): tensors ", i - 1, " and ", i,
+             " with shapes ", tensors[i - 1].sizes(), " and ", tensors[i].sizes(), " cannot be multiplied");
   }
   return chain;
 }
@@ -92,8 +98,10 @@ void check_chain(TensorList matrices) {
   static constinit bool warned = false;
   if (!warned) {
     warned = true;
-    warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which "
-         "accepts a list of two or more tensors rather than multiple parameters.");
+    warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+        "instead, which "
+        "accepts a list of two or more tensors rather than multiple parameters.");
   }
   for (const Tensor& t : matrices) TN_CHECK(t.dim() == 2, "Tensor dimension is ", t.dim(), ", expected 2 instead.");
   TN_CHECK(!matrices.empty(), "chain_matmul(): Expected one or more matrices");

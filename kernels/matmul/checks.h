@@ -23,8 +23,8 @@ inline gemm::OutMat out_mat(const Tensor& t, int64_t row_dim = 0) {
   return {t->raw_data(), t->stride(row_dim), t->stride(row_dim + 1)};
 }
 
-// out = beta * out + alpha * a b (+ bias): matrices, or batches of them if all have three dimensions. All have one dtype.
-// `out` may share memory with a or b.
+// out = beta * out + alpha * a b (+ bias): matrices, or batches of them if all have three dimensions. All have one
+// dtype. `out` may share memory with a or b.
 void run_product(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha,
                  const void* bias = nullptr);
 

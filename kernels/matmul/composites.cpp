@@ -31,8 +31,8 @@ using matmul::may_skip_door;
 
 bool shares_memory(const Tensor& a, const Tensor& b) { return a.storage().get() == b.storage().get(); }
 
-// Whether the larger operand becomes one matrix and the product one mm or mv, as upstream decides it: only where that is a
-// view, or where the other operand needs a gradient, which a batch would make large.
+// Whether the larger operand becomes one matrix and the product one mm or mv, as upstream decides it: only where that
+// is a view, or where the other operand needs a gradient, which a batch would make large.
 bool should_fold(const Tensor& a, const Tensor& b, bool has_out) {
   const bool a_larger = a.dim() >= b.dim();
   const Tensor& large = a_larger ? a : b;
@@ -123,8 +123,8 @@ Tensor batched(const Tensor& a, const Tensor& b, const Tensor* out) {
 }
 
 void check_dims(const char* name, const Tensor& a, const Tensor& b) {
-  TN_CHECK(a.dim() != 0 && b.dim() != 0, "both arguments to ", name, " need to be at least 1D, but they are ", a.dim(), "D and ",
-           b.dim(), "D");
+  TN_CHECK(a.dim() != 0 && b.dim() != 0, "both arguments to ", name, " need to be at least 1D, but they are ", a.dim(),
+           "D and ", b.dim(), "D");
 }
 
 // One stride for all leading dimensions, if there is one: the operand is a matrix of rows.
@@ -145,13 +145,15 @@ bool rows_of(const Tensor& t, int64_t* rows, int64_t* stride) {
 
 // x W^T + b in one product without views, where the result is what the composition would give.
 bool fast_linear(const Tensor& x, const Tensor& w, OptionalTensor bias, Tensor* out) {
-  if (w.dim() != 2 || x.dim() < 2 || x.numel() == 0 || w.numel() == 0 || x->size(x.dim() - 1) != w->size(1)) return false;
+  if (w.dim() != 2 || x.dim() < 2 || x.numel() == 0 || w.numel() == 0 || x->size(x.dim() - 1) != w->size(1))
+    return false;
   const ScalarType dtype = x.dtype();
   if (w.dtype() != dtype || !gemm::supports(dtype)) return false;
   const void* addend = nullptr;
   if (bias) {
     const Tensor& b = *bias;
-    if (b.dim() != 1 || b->size(0) != w->size(0) || b.dtype() != dtype || (b->size(0) != 1 && b->stride(0) != 1)) return false;
+    if (b.dim() != 1 || b->size(0) != w->size(0) || b.dtype() != dtype || (b->size(0) != 1 && b->stride(0) != 1))
+      return false;
     if (!may_skip_door({&x, &w, &b}, {kOp_addmm, kOp_t, kOp_view})) return false;
     addend = b->data();
   } else if (!may_skip_door({&x, &w}, {kOp_mm, kOp_t, kOp_matmul})) {
@@ -163,8 +165,8 @@ bool fast_linear(const Tensor& x, const Tensor& w, OptionalTensor bias, Tensor* 
   DimVector shape(x.sizes());
   shape.back() = cols;
   *out = empty(shape, dtype);
-  gemm::gemm(dtype, rows, cols, w->size(1), {x->data(), stride, x->stride(x.dim() - 1)}, {w->data(), w->stride(1), w->stride(0)},
-             {(*out)->raw_data(), cols, 1}, 1, 0, addend);
+  gemm::gemm(dtype, rows, cols, w->size(1), {x->data(), stride, x->stride(x.dim() - 1)},
+             {w->data(), w->stride(1), w->stride(0)}, {(*out)->raw_data(), cols, 1}, 1, 0, addend);
   return true;
 }
 

@@ -16,11 +16,12 @@ const Tensor& outer_out(const Tensor& self, const Tensor& vec2, const Tensor& ou
 // contract.cpp
 Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef path);
 Tensor tensordot(const Tensor& self, const Tensor& other, IntView dims_self, IntView dims_other);
-const Tensor& tensordot_out(const Tensor& self, const Tensor& other, IntView dims_self, IntView dims_other, const Tensor& out);
+const Tensor& tensordot_out(const Tensor& self, const Tensor& other, IntView dims_self, IntView dims_other,
+                            const Tensor& out);
 Tensor inner(const Tensor& self, const Tensor& other);
 const Tensor& inner_out(const Tensor& self, const Tensor& other, const Tensor& out);
-Tensor trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntView expand1, IntView expand2, IntView expand3,
-                 IntView sumdim, int64_t unroll_dim);
+Tensor trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntView expand1, IntView expand2,
+                 IntView expand3, IntView sumdim, int64_t unroll_dim);
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, OptionalTensor bias);
 
 // chains.cpp

@@ -74,7 +74,8 @@ Tensor multiply_and_sum(const Tensor& a, const Tensor& b, const Dims& summed, bo
   for (int64_t d : only_right) out_sizes.push_back(right.size(d));
   Dims back(out_order.size());
   for (size_t i = 0; i < out_order.size(); ++i) back[static_cast<size_t>(out_order[i])] = static_cast<int64_t>(i);
-  const int64_t batch = sizes_product(left, both), rows = sizes_product(left, only_left), cols = sizes_product(right, only_right);
+  const int64_t batch = sizes_product(left, both), rows = sizes_product(left, only_left),
+                cols = sizes_product(right, only_right);
   left = at::reshape(at::permute(left, left_order), {batch, rows, sum_size});
   right = at::reshape(at::permute(right, right_order), {batch, sum_size, cols});
   Tensor result = at::permute(at::view(at::bmm(left, right), out_sizes), back);
@@ -92,7 +93,9 @@ constexpr int kLabels = 52, kEllipsis = kLabels;
 int label_of(unsigned char c) { return std::isupper(c) ? c - 'A' : c - 'a' + 26; }
 char letter_of(int label) { return static_cast<char>(label < 26 ? 'A' + label : 'a' + label - 26); }
 
-bool is_ellipsis(std::string_view text, size_t at) { return at + 2 < text.size() && text[at + 1] == '.' && text[at + 2] == '.'; }
+bool is_ellipsis(std::string_view text, size_t at) {
+  return at + 2 < text.size() && text[at + 1] == '.' && text[at + 2] == '.';
+}
 
 class Einsum {
  public:
@@ -122,8 +125,8 @@ class Einsum {
         i = *step++;
         j = *step++;
         if (j < i) std::swap(i, j);
-        TN_CHECK(i != j && i >= 0 && j < static_cast<int64_t>(aligned_.size()), "einsum(): invalid contraction (", i, ", ", j,
-                 i == j ? ") cannot contract an operand with itself" : ") operand index is out of bounds");
+        TN_CHECK(i != j && i >= 0 && j < static_cast<int64_t>(aligned_.size()), "einsum(): invalid contraction (", i,
+                 ", ", j, i == j ? ") cannot contract an operand with itself" : ") operand index is out of bounds");
       }
       const Tensor a = aligned_[static_cast<size_t>(i)], b = aligned_[static_cast<size_t>(j)];
       aligned_.erase(aligned_.begin() + j);
@@ -134,7 +137,8 @@ class Einsum {
     }
     const Tensor& last = aligned_.front();
     if (dims_ == out_dims_) return last;
-    if (total > 1) return at::view(last, last.sizes().slice(0, static_cast<size_t>(out_dims_)));  // what is left has size 1
+    if (total > 1)
+      return at::view(last, last.sizes().slice(0, static_cast<size_t>(out_dims_)));  // what is left has size 1
     Dims rest(static_cast<size_t>(dims_ - out_dims_));
     std::iota(rest.begin(), rest.end(), out_dims_);
     return call::sum(last, rest, false);
@@ -149,7 +153,8 @@ class Einsum {
       if (c == ' ') continue;
       if (c == '.') {
         TN_CHECK(!seen, "einsum(): found '.' for operand ", operand, " for which an ellipsis was already found");
-        TN_CHECK(is_ellipsis(text, i), "einsum(): found '.' for operand ", operand, " that is not part of any ellipsis");
+        TN_CHECK(is_ellipsis(text, i), "einsum(): found '.' for operand ", operand,
+                 " that is not part of any ellipsis");
         i += 2;
         labels_[operand].push_back(kEllipsis);
         seen = true;
@@ -181,8 +186,8 @@ class Einsum {
         ellipsis_dims_ = std::max(ellipsis_dims_, ndim - named);
       }
       TN_CHECK(ellipsis ? named <= ndim : named == ndim, "einsum(): the number of subscripts in the equation (", named,
-               ellipsis ? ") is more than the number of dimensions (" : ") does not match the number of dimensions (", ndim,
-               ") for operand ", i, ellipsis ? "" : " and no ellipsis was given");
+               ellipsis ? ") is more than the number of dimensions (" : ") does not match the number of dimensions (",
+               ndim, ") for operand ", i, ellipsis ? "" : " and no ellipsis was given");
     }
   }
 
@@ -211,7 +216,8 @@ class Einsum {
                " in the equation string, subscripts must be in [a-zA-Z]");
       const int label = label_of(c);
       TN_CHECK(count_[label] > 0 && place_[label] == -1, "einsum(): output subscript ", text[i],
-               place_[label] > -1 ? " appears more than once in the output" : " does not appear in the equation for any input operand");
+               place_[label] > -1 ? " appears more than once in the output"
+                                  : " does not appear in the equation for any input operand");
       place_[label] = dims_++;
     }
   }
@@ -230,8 +236,9 @@ class Einsum {
           for (int64_t j = ellipsis_dims_ - covered; j < ellipsis_dims_; ++j) {
             int64_t& known = ellipsis_size[static_cast<size_t>(j)];
             if (op.size(dim) != 1) {
-              TN_CHECK(known == 1 || known == op.size(dim), "einsum(): dimension ", dim, " covered by ellipsis in operand ", i, "has size ",
-                       op.size(dim), " which does not broadcast with previously seen ellipsis with size ", known,
+              TN_CHECK(known == 1 || known == op.size(dim), "einsum(): dimension ", dim,
+                       " covered by ellipsis in operand ", i, "has size ", op.size(dim),
+                       " which does not broadcast with previously seen ellipsis with size ", known,
                        " for the respective dimension");
               known = op.size(dim);
               ++uses_[static_cast<size_t>(ellipsis_at_ + j)];
@@ -243,14 +250,14 @@ class Einsum {
         int64_t& at = order[static_cast<size_t>(place_[label])];
         int64_t& known = label_size[static_cast<size_t>(label)];
         if (at != -1) {  // a repeated label means the diagonal
-          TN_CHECK(op.size(dim) == op.size(at), "einsum(): subscript ", letter_of(label), " is repeated for operand ", i,
-                   " but the sizes don't match, ", op.size(dim), " != ", op.size(at));
+          TN_CHECK(op.size(dim) == op.size(at), "einsum(): subscript ", letter_of(label), " is repeated for operand ",
+                   i, " but the sizes don't match, ", op.size(dim), " != ", op.size(at));
           op = at::movedim(at::diagonal(op, 0, at, dim), -1, at);
           continue;
         }
         if (op.size(dim) != 1) {
-          TN_CHECK(known == 1 || known == op.size(dim), "einsum(): subscript ", letter_of(label), " has size ", op.size(dim),
-                   " for operand ", i, " which does not broadcast with previously seen size ", known);
+          TN_CHECK(known == 1 || known == op.size(dim), "einsum(): subscript ", letter_of(label), " has size ",
+                   op.size(dim), " for operand ", i, " which does not broadcast with previously seen size ", known);
           known = op.size(dim);
           ++uses_[static_cast<size_t>(place_[label])];
         }
@@ -281,7 +288,8 @@ class Einsum {
       }
       uses = 0;
     }
-    return multiply_and_sum(of_a.empty() ? a : call::sum(a, of_a, true), of_b.empty() ? b : call::sum(b, of_b, true), together, true);
+    return multiply_and_sum(of_a.empty() ? a : call::sum(a, of_a, true), of_b.empty() ? b : call::sum(b, of_b, true),
+                            together, true);
   }
 
   TensorList operands_;
@@ -295,8 +303,8 @@ class Einsum {
 };
 
 void check_inner(const Tensor& a, const Tensor& b) {
-  TN_CHECK(a.size(-1) == b.size(-1), "inner() the last dimension must match on both input tensors but got shapes ", a.sizes(), " and ",
-           b.sizes());
+  TN_CHECK(a.size(-1) == b.size(-1), "inner() the last dimension must match on both input tensors but got shapes ",
+           a.sizes(), " and ", b.sizes());
 }
 
 }  // namespace
@@ -304,8 +312,8 @@ void check_inner(const Tensor& a, const Tensor& b) {
 Tensor einsum(std::string_view equation, TensorList tensors, OptionalIntArrayRef path) {
   TN_CHECK(!tensors.empty(), "einsum(): must provide at least one operand");
   const size_t steps = tensors.size() == 1 ? 1 : 2 * (tensors.size() - 1);
-  TN_CHECK(!path || path->size() == steps, "einsum(): expected contraction path given in path parameter to have size ", steps,
-           " but got ", path->size());
+  TN_CHECK(!path || path->size() == steps, "einsum(): expected contraction path given in path parameter to have size ",
+           steps, " but got ", path->size());
   return Einsum(equation, tensors).run(path);
 }
 
@@ -321,8 +329,8 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntView dims_self, Int
     } else if (s == 1) {
       b = call::sum(b, {dims_other[i]}, true);
     } else {
-      TN_CHECK(s == o, "contracted dimensions need to match, but first has size ", s, " in dim ", dims_self[i], " and second has size ", o,
-               " in dim ", dims_other[i]);
+      TN_CHECK(s == o, "contracted dimensions need to match, but first has size ", s, " in dim ", dims_self[i],
+               " and second has size ", o, " in dim ", dims_other[i]);
       inner_size *= s;
     }
   }
@@ -348,10 +356,11 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntView dims_self, Int
   return at::reshape(at::mm(a, b), sizes);
 }
 
-const Tensor& tensordot_out(const Tensor& self, const Tensor& other, IntView dims_self, IntView dims_other, const Tensor& out) {
+const Tensor& tensordot_out(const Tensor& self, const Tensor& other, IntView dims_self, IntView dims_other,
+                            const Tensor& out) {
   const Tensor result = tensordot(self, other, dims_self, dims_other);
-  TN_CHECK(result.dtype() == out.dtype(), "tensordot: Expected the output tensor to have dtype ", scalar_type_name(result.dtype()),
-           ", but got an output tensor with dtype ", scalar_type_name(out.dtype()));
+  TN_CHECK(result.dtype() == out.dtype(), "tensordot: Expected the output tensor to have dtype ",
+           scalar_type_name(result.dtype()), ", but got an output tensor with dtype ", scalar_type_name(out.dtype()));
   resize_output(out, result.sizes());
   at::copy_(out, result);
   return out;
@@ -372,13 +381,14 @@ const Tensor& inner_out(const Tensor& self, const Tensor& other, const Tensor& o
   return out;
 }
 
-// (i1 * i2 * i3).sum(sumdim) after unsqueezing each in its expanded dimensions, one slice of a dimension at a time, so that
-// no product of all three is ever in memory.
-Tensor trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntView expand1, IntView expand2, IntView expand3,
-                 IntView sumdim, int64_t unroll_dim) {
+// (i1 * i2 * i3).sum(sumdim) after unsqueezing each in its expanded dimensions, one slice of a dimension at a time, so
+// that no product of all three is ever in memory.
+Tensor trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntView expand1, IntView expand2,
+                 IntView expand3, IntView sumdim, int64_t unroll_dim) {
   const int64_t ndim = i1.dim() + expand1.ssize();
   TN_CHECK(unroll_dim >= 0 && unroll_dim < ndim, "unroll_dim must be in [0,", ndim - 1, "]");
-  const uint64_t masks[] = {dim_mask(expand1, ndim, false), dim_mask(expand2, ndim, false), dim_mask(expand3, ndim, false)};
+  const uint64_t masks[] = {dim_mask(expand1, ndim, false), dim_mask(expand2, ndim, false),
+                            dim_mask(expand3, ndim, false)};
   const uint64_t summed = dim_mask(sumdim, ndim, false);
   Tensor t[] = {i1, i2, i3};
   Dims sizes, sum_first, sum_second;
@@ -397,7 +407,8 @@ Tensor trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntView e
   if (i1.numel() != 0 && i2.numel() != 0 && i3.numel() != 0) {
     for (int64_t step = 0; step < steps; ++step) {
       const auto part = [&](int i) { return at::narrow(t[i], unroll_dim, masks[i] >> unroll_dim & 1 ? 0 : step, 1); };
-      const Tensor product = multiply_and_sum(multiply_and_sum(part(0), part(1), sum_first, true), part(2), sum_second, true);
+      const Tensor product =
+          multiply_and_sum(multiply_and_sum(part(0), part(1), sum_first, true), part(2), sum_second, true);
       call::add_(summed >> unroll_dim & 1 ? out : at::narrow(out, unroll_dim, step, 1), product);
     }
   }
@@ -407,14 +418,15 @@ Tensor trilinear(const Tensor& i1, const Tensor& i2, const Tensor& i3, IntView e
 }
 
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, OptionalTensor bias) {
-  TN_CHECK(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ", input2.dim());
+  TN_CHECK(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ",
+           input2.dim());
   for (int64_t d = 0; d + 1 < input1.dim(); ++d)
-    TN_CHECK(input1.size(d) == input2.size(d), "bilinear(): input batch dimensions do not match at dim ", d, ": got ", input1.size(d),
-             " and ", input2.size(d));
-  TN_CHECK(input1.size(-1) == weight.size(1), "bilinear(): input1 size does not match weight size: got ", input1.size(-1),
-           " but expected ", weight.size(1));
-  TN_CHECK(input2.size(-1) == weight.size(2), "bilinear(): input2 size does not match weight size: got ", input2.size(-1),
-           " but expected ", weight.size(2));
+    TN_CHECK(input1.size(d) == input2.size(d), "bilinear(): input batch dimensions do not match at dim ", d, ": got ",
+             input1.size(d), " and ", input2.size(d));
+  TN_CHECK(input1.size(-1) == weight.size(1), "bilinear(): input1 size does not match weight size: got ",
+           input1.size(-1), " but expected ", weight.size(1));
+  TN_CHECK(input2.size(-1) == weight.size(2), "bilinear(): input2 size does not match weight size: got ",
+           input2.size(-1), " but expected ", weight.size(2));
   TN_CHECK(!bias || bias->size(0) == weight.size(0), "bilinear(): bias size does not match weight size: got ",
            bias ? bias->size(0) : 0, " but expected ", weight.size(0));
   DimVector sizes(input1.sizes());

@@ -1,4 +1,5 @@
-// When a composite may call kernels below the door: nobody watches, nothing records, no key but plain CPU ones is in play.
+// When a composite may call kernels below the door: nobody watches, nothing records, no key but plain CPU ones is in
+// play.
 #pragma once
 #include <initializer_list>
 

@@ -48,16 +48,14 @@ bool supports(ScalarType dtype) {
     case ScalarType::Int:
     case ScalarType::Long:
     case ScalarType::ComplexFloat:
-    case ScalarType::ComplexDouble:
-      return true;
-    default:
-      return is_vector_float(dtype);
+    case ScalarType::ComplexDouble: return true;
+    default: return is_vector_float(dtype);
   }
 }
 
 void gemm_batched(ScalarType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Mat& a,
-                  int64_t a_batch_stride, const Mat& b, int64_t b_batch_stride, const OutMat& c,
-                  int64_t c_batch_stride, const Scalar& alpha, const Scalar& beta, const void* bias) {
+                  int64_t a_batch_stride, const Mat& b, int64_t b_batch_stride, const OutMat& c, int64_t c_batch_stride,
+                  const Scalar& alpha, const Scalar& beta, const void* bias) {
   if (!supports(dtype)) refuse("gemm", str("dtype ", dtype_name(dtype)), "no kernel for this dtype");
   if (batch <= 0 || m <= 0 || n <= 0) return;
   const Job job = {.m = m,

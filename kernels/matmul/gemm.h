@@ -22,7 +22,8 @@ struct OutMat {
   int64_t col_stride;
 };
 
-// True for what the functions below take: the integers up to 64 bits, the floats from 16 bits, complex64 and complex128.
+// True for what the functions below take: the integers up to 64 bits, the floats from 16 bits, complex64 and
+// complex128.
 bool supports(ScalarType dtype);
 
 // C[m,n] = alpha * A[m,k] B[k,n] + beta * C + bias[n]. C overlaps neither A nor B.
@@ -35,9 +36,8 @@ void gemm(ScalarType dtype, int64_t m, int64_t n, int64_t k, const Mat& a, const
 
 // The same for each of `batch` matrices; batch strides count elements, and that of A or B may be zero.
 void gemm_batched(ScalarType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Mat& a,
-                  int64_t a_batch_stride, const Mat& b, int64_t b_batch_stride, const OutMat& c,
-                  int64_t c_batch_stride, const Scalar& alpha = 1, const Scalar& beta = 0,
-                  const void* bias = nullptr);
+                  int64_t a_batch_stride, const Mat& b, int64_t b_batch_stride, const OutMat& c, int64_t c_batch_stride,
+                  const Scalar& alpha = 1, const Scalar& beta = 0, const void* bias = nullptr);
 
 // y[m] = alpha * A[m,k] x[k] + beta * y.
 inline void gemv(ScalarType dtype, int64_t m, int64_t k, const Mat& a, const void* x, int64_t x_stride, void* y,

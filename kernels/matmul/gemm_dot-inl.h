@@ -1,5 +1,5 @@
-// Few rows against a matrix whose columns are contiguous (F.linear of few tokens): dot products along k, B read once and
-// never packed.
+// Few rows against a matrix whose columns are contiguous (F.linear of few tokens): dot products along k, B read once
+// and never packed.
 
 #if defined(TN_KERNELS_MATMUL_GEMM_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TN_KERNELS_MATMUL_GEMM_DOT_INL_H_
@@ -24,8 +24,8 @@ inline constexpr int kMaxDotRows = 2;
 inline constexpr int kMaxDotRows = 6;
 #endif
 
-// out[i * out_stride + j] = sum over p of a[i * a_stride + p] * b[j * b_stride + p]. Each element has one vector of sums,
-// so its bits don't depend on the tile that it falls in.
+// out[i * out_stride + j] = sum over p of a[i * a_stride + p] * b[j * b_stride + p]. Each element has one vector of
+// sums, so its bits don't depend on the tile that it falls in.
 template <class T, class S, int kRows, int kCols>
 void DotTile(int64_t k, const T* a, int64_t a_stride, const S* b, int64_t b_stride, T* out, int64_t out_stride) {
   const hn::ScalableTag<T> d;
@@ -88,15 +88,15 @@ T LongDot(int64_t k, const T* a, const T* b) {
   return SumLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
 }
 
-// rows x cols of dot products. One row takes eight columns at a time, which share its loads; or, to stream B from memory,
-// one after another, since the hardware's prefetchers then see a single run of addresses.
+// rows x cols of dot products. One row takes eight columns at a time, which share its loads; or, to stream B from
+// memory, one after another, since the hardware's prefetchers then see a single run of addresses.
 template <class T, class S>
 void DotBlock(int64_t rows, int64_t cols, int64_t k, const T* a, int64_t a_stride, const S* b, int64_t b_stride, T* out,
               int64_t out_stride, bool stream) {
   using Kernel = void (*)(int64_t, const T*, int64_t, const S*, int64_t, T*, int64_t);
   constexpr auto kTables = []<size_t... i>(std::index_sequence<i...>) {
-    return std::array<std::array<Kernel, kMaxDotRows>, 2>{{{DotTile<T, S, static_cast<int>(i + 1), 1>...},
-                                                           {DotTile<T, S, static_cast<int>(i + 1), 4>...}}};
+    return std::array<std::array<Kernel, kMaxDotRows>, 2>{
+        {{DotTile<T, S, static_cast<int>(i + 1), 1>...}, {DotTile<T, S, static_cast<int>(i + 1), 4>...}}};
   }(std::make_index_sequence<kMaxDotRows>());
   const int64_t panels = (rows + kMaxDotRows - 1) / kMaxDotRows;
   for (int64_t j = 0; j < cols;) {

@@ -23,8 +23,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // ---- blocks in registers ----
 
-// Steps of k at a time: a panel of A (14 rows) then takes half of an L1 cache. 16-bit types go further, since their sums
-// would have to wait in float between the blocks.
+// Steps of k at a time: a panel of A (14 rows) then takes half of an L1 cache. 16-bit types go further, since their
+// sums would have to wait in float between the blocks.
 template <class T, class S>
 inline constexpr int64_t kBlockK = std::is_same_v<T, S> ? 1536 / static_cast<int64_t>(sizeof(T)) : 1024;
 // Rows [i0, i1) x columns [j0, j1) of C.
@@ -39,12 +39,12 @@ void BlockTile(const Product<T, S>& x, int64_t i0, int64_t i1, int64_t j0, int64
   const int64_t k_blocks = std::max<int64_t>(1, CeilDiv(x.k, kBlockK<T, S>));
   const int64_t k_block = CeilDiv(x.k, k_blocks);
   const bool read_a = kSame && (x.a_rs == 1 || (x.a_cs == 1 && (x.k <= 4 * kN || !Crowded(x.a_rs * sizeof(T)))));
-  const bool read_b = kSame && x.b_cs == 1 && (rows <= 3 * kMaxRows || (x.k * (j1 - j0) <= 8192 && !Crowded(x.b_rs * sizeof(T))));
+  const bool read_b =
+      kSame && x.b_cs == 1 && (rows <= 3 * kMaxRows || (x.k * (j1 - j0) <= 8192 && !Crowded(x.b_rs * sizeof(T))));
   const bool keep_sums = !kSame && k_blocks > 1;
   const Epilogue<T, S> later{x.epilogue.alpha, T{1}, nullptr, 0, 0};
   const bool plain = kSame && x.c_cs == 1 && x.epilogue.alpha == T{1};
-  const bool plain_first =
-      plain && x.epilogue.bias == nullptr && (x.epilogue.beta == T{0} || x.epilogue.beta == T{1});
+  const bool plain_first = plain && x.epilogue.bias == nullptr && (x.epilogue.beta == T{0} || x.epilogue.beta == T{1});
 
   for (int64_t jc = j0; jc < j1; jc += kBlockCols) {
     const int64_t cols = std::min(kBlockCols, j1 - jc);
@@ -94,13 +94,15 @@ void BlockTile(const Product<T, S>& x, int64_t i0, int64_t i1, int64_t j0, int64
           }
           if constexpr (kSame && HasMaskedMicro()) {
             if (is_tail && mask_tail && (kb == 0 ? plain_first : plain)) {
-              const auto kernel = by_rows ? FindMaskedMicro<T, Left::kRows>(take) : FindMaskedMicro<T, Left::kColumns>(take);
+              const auto kernel =
+                  by_rows ? FindMaskedMicro<T, Left::kRows>(take) : FindMaskedMicro<T, Left::kColumns>(take);
               kernel(depth, left, left_stride, right, right_stride, x.c + i * x.c_rs + jc + j, x.c_rs,
                      kb > 0 || x.epilogue.beta == T{1}, here);
               continue;
             }
           }
-          const auto kernel = by_rows ? FindMicro<T, Left::kRows>(take, vecs) : FindMicro<T, Left::kColumns>(take, vecs);
+          const auto kernel =
+              by_rows ? FindMicro<T, Left::kRows>(take, vecs) : FindMicro<T, Left::kColumns>(take, vecs);
           if (keep_sums) {
             kernel(depth, left, left_stride, right, right_stride, sums + (i - i0) * padded + j, padded, kb > 0);
             continue;
@@ -129,7 +131,8 @@ void BlockTile(const Product<T, S>& x, int64_t i0, int64_t i1, int64_t j0, int64
 
 inline constexpr int64_t kMaxDotProductRows = 24;
 inline constexpr int64_t kDotCols = 64;
-// From this size on B is taken to come from memory. Columns longer than a page are a stream each, and best taken together.
+// From this size on B is taken to come from memory. Columns longer than a page are a stream each, and best taken
+// together.
 inline constexpr int64_t kStreamBytes = int64_t{1} << 23, kPageBytes = 4096;
 
 // All rows of A with adjacent elements of type T: A itself, or a copy that lives until this thread's next product.

@@ -117,7 +117,8 @@ HWY_INLINE MaskedMicroKernel<T> FindMaskedMicro(int64_t rows) {
 template <class T, Left kLeft>
 HWY_INLINE MicroKernel<T> FindMicro(int64_t rows, int64_t vecs) {
   constexpr auto kTable = []<size_t... i>(std::index_sequence<i...>) {
-    return std::array<MicroKernel<T>, 2 * kMaxRows>{Micro<T, static_cast<int>(i / 2 + 1), static_cast<int>(i % 2 + 1), kLeft>...};
+    return std::array<MicroKernel<T>, 2 * kMaxRows>{
+        Micro<T, static_cast<int>(i / 2 + 1), static_cast<int>(i % 2 + 1), kLeft>...};
   }(std::make_index_sequence<2 * kMaxRows>());
   constexpr auto kWide = []<size_t... i>(std::index_sequence<i...>) {
     return std::array<MicroKernel<T>, kMaxWideRows>{Micro<T, static_cast<int>(i + 1), 4, kLeft>...};

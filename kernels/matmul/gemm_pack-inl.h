@@ -53,8 +53,8 @@ HWY_INLINE void TransposeBlock(const double* from, int64_t stride, double* to, i
 
 // to[p * width + i] = from[i * i_stride + p * p_stride] for i < count, 0 for count <= i < width.
 template <class T, class S>
-void Pack(const S* HWY_RESTRICT from, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k,
-          T* HWY_RESTRICT to, int64_t width) {
+void Pack(const S* HWY_RESTRICT from, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k, T* HWY_RESTRICT to,
+          int64_t width) {
   if (count < width) {
     for (int64_t p = 0; p < k; ++p) {
       for (int64_t i = count; i < width; ++i) to[p * width + i] = T{0};

@@ -42,7 +42,8 @@ HWY_INLINE void TransposePairs(const BFloat16* from, int64_t stride, uint32_t* t
 }
 #endif
 
-// to[p * width + i] = from[i * i_stride + 2 p * p_stride] and its neighbour in k (0 past an odd k) for i < count, else 0.
+// to[p * width + i] = from[i * i_stride + 2 p * p_stride] and its neighbour in k (0 past an odd k) for i < count, else
+// 0.
 inline void PackPairs(const BFloat16* HWY_RESTRICT from, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k,
                       uint32_t* HWY_RESTRICT to, int64_t width) {
   const int64_t pairs = CeilDiv(k, 2), whole = k / 2;
@@ -103,7 +104,8 @@ inline void PairTile(const Product<float, BFloat16>& x, int64_t i0, int64_t i1, 
       auto* const packed_b = Scratch<uint32_t>(kSlotB, pairs * padded);
       for (int64_t j = 0; j < cols; j += width) {
         const int64_t vecs = j == whole ? tail_vecs : width / kN;
-        PackPairs(b_block + j * x.b_cs, x.b_cs, x.b_rs, std::min(width, cols - j), depth, packed_b + j * pairs, vecs * kN);
+        PackPairs(b_block + j * x.b_cs, x.b_cs, x.b_rs, std::min(width, cols - j), depth, packed_b + j * pairs,
+                  vecs * kN);
       }
       for (int64_t i = i0, panel = 0; i < i1; ++panel) {
         const int64_t take = CeilDiv(i1 - i, panels - panel);

@@ -71,12 +71,13 @@ template <class T>
 void run(const Job& job) {
   const int64_t blocks = (job.n + kCols - 1) / kCols;
   const int64_t work = std::max<int64_t>(1, job.k * std::min(job.n, kCols));
-  parallel_for(0, job.batch * job.m * blocks, std::max<int64_t>(1, (int64_t{1} << 17) / work), [&](int64_t from, int64_t to) {
-    for (int64_t index = from; index < to; ++index) {
-      const int64_t j0 = index % blocks * kCols, row = index / blocks;
-      row_block<T>(job, row / job.m, row % job.m, j0, std::min(kCols, job.n - j0));
-    }
-  });
+  parallel_for(0, job.batch * job.m * blocks, std::max<int64_t>(1, (int64_t{1} << 17) / work),
+               [&](int64_t from, int64_t to) {
+                 for (int64_t index = from; index < to; ++index) {
+                   const int64_t j0 = index % blocks * kCols, row = index / blocks;
+                   row_block<T>(job, row / job.m, row % job.m, j0, std::min(kCols, job.n - j0));
+                 }
+               });
 }
 
 }  // namespace

@@ -33,10 +33,18 @@ struct Product {
 
 template <class T, class S>
 Product<T, S> MakeProduct(const Job& job, int64_t batch) {
-  return {job.m,    job.n,    job.k,
-          static_cast<const S*>(job.a) + batch * job.a_bs, job.a_rs, job.a_cs,
-          static_cast<const S*>(job.b) + batch * job.b_bs, job.b_rs, job.b_cs,
-          static_cast<S*>(job.c) + batch * job.c_bs,       job.c_rs, job.c_cs,
+  return {job.m,
+          job.n,
+          job.k,
+          static_cast<const S*>(job.a) + batch * job.a_bs,
+          job.a_rs,
+          job.a_cs,
+          static_cast<const S*>(job.b) + batch * job.b_bs,
+          job.b_rs,
+          job.b_cs,
+          static_cast<S*>(job.c) + batch * job.c_bs,
+          job.c_rs,
+          job.c_cs,
           {job.alpha.to<T>(), job.beta.to<T>(), static_cast<const S*>(job.bias), job.bias_rs, job.bias_cs}};
 }
 

@@ -12,8 +12,8 @@ namespace {
 using namespace matmul;
 
 void check_operand(const Tensor& t, const char* name) {
-  TN_CHECK(t.dtype() == ScalarType::Float || t.dtype() == ScalarType::BFloat16 || t.dtype() == ScalarType::Half, "Expected ", name,
-           " to be Float32, BFloat16 or Float16 matrix, got ", scalar_type_name(t.dtype()));
+  TN_CHECK(t.dtype() == ScalarType::Float || t.dtype() == ScalarType::BFloat16 || t.dtype() == ScalarType::Half,
+           "Expected ", name, " to be Float32, BFloat16 or Float16 matrix, got ", scalar_type_name(t.dtype()));
 }
 
 // Rows or columns must be dense and begin at multiples of 16 bytes.
@@ -22,7 +22,8 @@ void check_strides(const Tensor& t) {
   const int64_t rows = t->stride(last - 1), cols = t->stride(last);
   const bool by_columns = rows == 1 && cols >= std::max<int64_t>(1, t->size(last - 1));
   const bool by_rows = cols == 1 && rows >= std::max<int64_t>(1, t->size(last));
-  TN_CHECK(by_columns || by_rows, "Invalid strides/sizes, got ", t.strides(), " for strides and ", t.sizes(), " for sizes");
+  TN_CHECK(by_columns || by_rows, "Invalid strides/sizes, got ", t.strides(), " for strides and ", t.sizes(),
+           " for sizes");
   TN_CHECK((by_columns ? cols : rows) % unit == 0, "strides should be multiple of 16 bytes");
 }
 
@@ -48,8 +49,8 @@ std::vector<int64_t> group_ends(const Tensor& offs, int64_t size) {
   std::vector<int64_t> ends(dense.data<int32_t>(), dense.data<int32_t>() + dense.numel());
   int64_t before = 0;
   for (const int64_t end : ends) {
-    TN_CHECK(end >= before && end <= size, "_grouped_mm: expected offsets that rise from 0 to at most ", size, ", got ", end, " after ",
-             before);
+    TN_CHECK(end >= before && end <= size, "_grouped_mm: expected offsets that rise from 0 to at most ", size, ", got ",
+             end, " after ", before);
     before = end;
   }
   return ends;
@@ -76,17 +77,20 @@ Tensor native::_grouped_mm(const Tensor& self, const Tensor& mat2, OptionalTenso
   }
   TN_CHECK(!bias, "Bias not supported yet");
   TN_CHECK(!out_dtype || *out_dtype == self.dtype(), "Grouped gemm output dtype must match `mat_a` dtype");
-  TN_CHECK(self.dtype() == mat2.dtype(), "expected m1 and m2 to have the same dtype, but got: ", element_type(self.dtype()), " != ",
-           element_type(mat2.dtype()));
+  TN_CHECK(self.dtype() == mat2.dtype(),
+           "expected m1 and m2 to have the same dtype, but got: ", element_type(self.dtype()),
+           " != ", element_type(mat2.dtype()));
   const int64_t groups = offs ? offs->size(0) : self.size(0), m = self.size(-2), n = mat2.size(-1);
   TN_CHECK(flat_a || flat_b || mat2.size(0) == groups, "batched dimension has to match");
-  TN_CHECK((flat_a || self.size(0) == groups) && (flat_b || mat2.size(0) == groups), "matrix batch sizes have to match");
+  TN_CHECK((flat_a || self.size(0) == groups) && (flat_b || mat2.size(0) == groups),
+           "matrix batch sizes have to match");
 
   // Rows of the result begin at multiples of 16 bytes, too.
   const int64_t unit = 16 / static_cast<int64_t>(self.itemsize()), row = (n + unit - 1) / unit * unit;
   const bool batch = flat_a == flat_b;
   const int64_t sizes[] = {groups, m, n}, strides[] = {m * row, row, 1};
-  const IntView shape = batch ? IntView(sizes, 3) : IntView(sizes + 1, 2), layout = batch ? IntView(strides, 3) : IntView(strides + 1, 2);
+  const IntView shape = batch ? IntView(sizes, 3) : IntView(sizes + 1, 2),
+                layout = batch ? IntView(strides, 3) : IntView(strides + 1, 2);
   Tensor out = empty_strided(shape, layout, self.dtype());
   if (!batch) zero(out);  // what no group covers
   if (!offs) {

@@ -12,8 +12,8 @@ namespace {
 using namespace matmul;
 
 void check_inner(const Tensor& a, const Tensor& b) {
-  TN_CHECK(a->size(1) == b->size(0), "mat1 and mat2 shapes cannot be multiplied (", a->size(0), 'x', a->size(1), " and ",
-           b->size(0), 'x', b->size(1), ')');
+  TN_CHECK(a->size(1) == b->size(0), "mat1 and mat2 shapes cannot be multiplied (", a->size(0), 'x', a->size(1),
+           " and ", b->size(0), 'x', b->size(1), ')');
 }
 
 void check_same_dtype(const Tensor& a, const Tensor& b) {
@@ -22,10 +22,10 @@ void check_same_dtype(const Tensor& a, const Tensor& b) {
 }
 
 void addmm_shape(Outputs& outs, const Tensor& self, const Tensor& mat1, const Tensor& mat2) {
-  TN_CHECK(self.dtype() == mat2.dtype(), "self and mat2 must have the same dtype, but got ", scalar_type_name(self.dtype()),
-           " and ", scalar_type_name(mat2.dtype()));
-  TN_CHECK(mat1.dtype() == mat2.dtype(), "mat1 and mat2 must have the same dtype, but got ", scalar_type_name(mat1.dtype()),
-           " and ", scalar_type_name(mat2.dtype()));
+  TN_CHECK(self.dtype() == mat2.dtype(), "self and mat2 must have the same dtype, but got ",
+           scalar_type_name(self.dtype()), " and ", scalar_type_name(mat2.dtype()));
+  TN_CHECK(mat1.dtype() == mat2.dtype(), "mat1 and mat2 must have the same dtype, but got ",
+           scalar_type_name(mat1.dtype()), " and ", scalar_type_name(mat2.dtype()));
   TN_CHECK(mat1.dim() == 2, "mat1 must be a matrix, got ", mat1.dim(), "-D tensor");
   TN_CHECK(mat2.dim() == 2, "mat2 must be a matrix, got ", mat2.dim(), "-D tensor");
   check_inner(mat1, mat2);
@@ -101,7 +101,8 @@ void slots::mm_cpu(Outputs& outs, const Tensor& self, const Tensor& mat2) {
 
 // ---- addmm -------------------------------------------------------------------------------------------------------
 
-void slots::addmm_meta(Outputs& outs, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
+void slots::addmm_meta(Outputs& outs, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&,
+                       const Scalar&) {
   addmm_shape(outs, self, mat1, mat2);
 }
 void slots::addmm_cpu(Outputs& outs, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
@@ -109,12 +110,12 @@ void slots::addmm_cpu(Outputs& outs, const Tensor& self, const Tensor& mat1, con
   addmm_values(outs[0], self, mat1, mat2, beta, alpha);
 }
 
-void slots::_addmm_activation_meta(Outputs& outs, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&,
-                                   const Scalar&, bool) {
+void slots::_addmm_activation_meta(Outputs& outs, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                                   const Scalar&, const Scalar&, bool) {
   addmm_shape(outs, self, mat1, mat2);
 }
-void slots::_addmm_activation_cpu(Outputs& outs, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
-                                  const Scalar& alpha, bool use_gelu) {
+void slots::_addmm_activation_cpu(Outputs& outs, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                                  const Scalar& beta, const Scalar& alpha, bool use_gelu) {
   addmm_values(outs[0], self, mat1, mat2, beta, alpha);
   // Upstream's relu is clamp_min, and its gelu here is the exact one.
   if (outs[0].numel() > 0) activate(outs[0], use_gelu ? Activation::Gelu : Activation::Relu);
@@ -145,8 +146,8 @@ void slots::baddbmm_meta(Outputs& outs, const Tensor& self, const Tensor& batch1
   batch_shape(outs, batch1, batch2);
 }
 
-void slots::baddbmm_cpu(Outputs& outs, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
-                        const Scalar& alpha) {
+void slots::baddbmm_cpu(Outputs& outs, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                        const Scalar& beta, const Scalar& alpha) {
   const Tensor& out = outs[0];
   if (out.numel() == 0) return;
   const Tensor addend = out.is_same(self) ? self : expanded(self, out.sizes());
@@ -165,17 +166,18 @@ void slots::baddbmm_cpu(Outputs& outs, const Tensor& self, const Tensor& batch1,
 namespace {
 
 // `out` has the result's shape already; self may be out.
-void addbmm_values(const Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
-                   const Scalar& alpha) {
+void addbmm_values(const Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                   const Scalar& beta, const Scalar& alpha) {
   TN_CHECK(batch1.dim() == 3, "batch1 must be a 3D tensor");
   TN_CHECK(batch2.dim() == 3, "batch2 must be a 3D tensor");
-  TN_CHECK(batch1->size(0) == batch2->size(0), "batch1 and batch2 must have same number of batches, got ", batch1->size(0),
-           " and ", batch2->size(0));
-  TN_CHECK(batch1->size(2) == batch2->size(1), "Incompatible matrix sizes for bmm (", batch1->size(1), 'x', batch1->size(2),
-           " and ", batch2->size(1), 'x', batch2->size(2), ')');
-  TN_CHECK(self->size(0) == batch1->size(1) && self->size(1) == batch2->size(2), "self tensor does not match matmul output shape");
-  TN_CHECK(out.dtype() == batch2.dtype(), "self and mat2 must have the same dtype, but got ", scalar_type_name(out.dtype()),
-           " and ", scalar_type_name(batch2.dtype()));
+  TN_CHECK(batch1->size(0) == batch2->size(0), "batch1 and batch2 must have same number of batches, got ",
+           batch1->size(0), " and ", batch2->size(0));
+  TN_CHECK(batch1->size(2) == batch2->size(1), "Incompatible matrix sizes for bmm (", batch1->size(1), 'x',
+           batch1->size(2), " and ", batch2->size(1), 'x', batch2->size(2), ')');
+  TN_CHECK(self->size(0) == batch1->size(1) && self->size(1) == batch2->size(2),
+           "self tensor does not match matmul output shape");
+  TN_CHECK(out.dtype() == batch2.dtype(), "self and mat2 must have the same dtype, but got ",
+           scalar_type_name(out.dtype()), " and ", scalar_type_name(batch2.dtype()));
   TN_CHECK(batch1.dtype() == batch2.dtype(), "mat1 and mat2 must have the same dtype, but got ",
            scalar_type_name(batch1.dtype()), " and ", scalar_type_name(batch2.dtype()));
   if (out.numel() == 0) return;
@@ -187,7 +189,8 @@ void addbmm_values(const Tensor& out, const Tensor& self, const Tensor& batch1, 
   check_product_dtype(out.dtype(), "addmm_impl_cpu_");
   for (int64_t i = 0; i < batch1->size(0); ++i) {
     const auto of_batch = [i](const Tensor& t) {
-      return alias_with_geometry(t, t.sizes().slice(1, 2), t.strides().slice(1, 2), t.storage_offset() + i * t->stride(0));
+      return alias_with_geometry(t, t.sizes().slice(1, 2), t.strides().slice(1, 2),
+                                 t.storage_offset() + i * t->stride(0));
     };
     run_product(out, of_batch(batch1), of_batch(batch2), i == 0 ? beta : Scalar(1), alpha);
   }
@@ -200,7 +203,8 @@ Tensor addbmm_addend(const Tensor& self, const Tensor& batch1, const Tensor& bat
 
 }  // namespace
 
-Tensor native::addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+Tensor native::addbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+                      const Scalar& alpha) {
   const Tensor addend = addbmm_addend(self, batch1, batch2);
   Tensor out = empty(addend.sizes(), self.dtype(), self.device());
   addbmm_values(out, addend, batch1, batch2, beta, alpha);

@@ -17,17 +17,22 @@ using namespace matmul;
 void check_int_mm(const Tensor& self, const Tensor& mat2, const Tensor* out) {
 #define TN_INT_MM "int_mm_out_cpu: "
   TN_CHECK(self.dim() == 2, TN_INT_MM "Expected self to be of dimension 2 but got ", self.dim());
-  TN_CHECK(self.size(1) == mat2.size(0), TN_INT_MM "self.size(1) needs to match mat2.size(0) but got ", self.size(1), " and ", mat2.size(0));
+  TN_CHECK(self.size(1) == mat2.size(0), TN_INT_MM "self.size(1) needs to match mat2.size(0) but got ", self.size(1),
+           " and ", mat2.size(0));
   (void)mat2.size(1);  // IndexError for a vector
   TN_CHECK(mat2.dim() == 2, TN_INT_MM "Expected mat2 to be of dimension 2 but got ", mat2.dim());
   TN_CHECK(self.dtype() == ScalarType::Char || self.dtype() == ScalarType::Byte,
            TN_INT_MM "Expected self dtype to be int8 or uint8 but got ", element_type(self.dtype()));
-  TN_CHECK(mat2.dtype() == ScalarType::Char, TN_INT_MM "Expected mat2 dtype to be of type int8 but got ", element_type(mat2.dtype()));
+  TN_CHECK(mat2.dtype() == ScalarType::Char, TN_INT_MM "Expected mat2 dtype to be of type int8 but got ",
+           element_type(mat2.dtype()));
   if (out == nullptr) return;
-  TN_CHECK(out->dtype() == ScalarType::Int, TN_INT_MM "Expected result dtype to be of type kInt but got ", element_type(out->dtype()));
+  TN_CHECK(out->dtype() == ScalarType::Int, TN_INT_MM "Expected result dtype to be of type kInt but got ",
+           element_type(out->dtype()));
   TN_CHECK(out->dim() == 2, TN_INT_MM "Expected result to be of dimension 2 but got ", out->dim());
-  TN_CHECK(out->size(0) == self.size(0), TN_INT_MM "Expected result.size(0) to be ", self.size(0), " but got ", out->size(0));
-  TN_CHECK(out->size(1) == mat2.size(1), TN_INT_MM "Expected result.size(1) to be ", mat2.size(1), " but got ", out->size(1));
+  TN_CHECK(out->size(0) == self.size(0), TN_INT_MM "Expected result.size(0) to be ", self.size(0), " but got ",
+           out->size(0));
+  TN_CHECK(out->size(1) == mat2.size(1), TN_INT_MM "Expected result.size(1) to be ", mat2.size(1), " but got ",
+           out->size(1));
 #undef TN_INT_MM
 }
 
@@ -54,14 +59,16 @@ Tensor native::_int_mm(const Tensor& self, const Tensor& mat2) {
 
 Tensor native::_weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const Tensor& scales) {
 #define TN_INT8 "_weight_int8pack_mm_cpu : "
-  TN_CHECK(self.dtype() == ScalarType::Float || self.dtype() == ScalarType::BFloat16 || self.dtype() == ScalarType::Half,
-           TN_INT8 "expect A to be either 32-bit or 16-bit float tensor.");
+  TN_CHECK(
+      self.dtype() == ScalarType::Float || self.dtype() == ScalarType::BFloat16 || self.dtype() == ScalarType::Half,
+      TN_INT8 "expect A to be either 32-bit or 16-bit float tensor.");
   TN_CHECK(self.is_contiguous(), TN_INT8 "expect A to be contiguous.");
   TN_CHECK(self.dim() == 2, TN_INT8 "expect A to be 2D tensor.");
   TN_CHECK(mat2.dtype() == ScalarType::Char, TN_INT8 "expect B to be int8 tensor.");
   TN_CHECK(mat2.is_contiguous(), TN_INT8 "expect B to be contiguous.");
   TN_CHECK(mat2.dim() == 2 && mat2->size(1) == self->size(1), TN_INT8 "expect B.size(1) == ", self->size(1));
-  TN_CHECK(scales.dim() == 1 && scales->size(0) == mat2->size(0), TN_INT8 "expect scales to be 1d tensor with size ", mat2->size(0));
+  TN_CHECK(scales.dim() == 1 && scales->size(0) == mat2->size(0), TN_INT8 "expect scales to be 1d tensor with size ",
+           mat2->size(0));
 #undef TN_INT8
   const int64_t m = self->size(0), n = mat2->size(0), k = self->size(1);
   const int64_t sizes[] = {m, n};
@@ -74,7 +81,8 @@ Tensor native::_weight_int8pack_mm(const Tensor& self, const Tensor& mat2, const
     const int64_t count = std::min(kBand, n - from);
     convert_row(ScalarType::Char, static_cast<const char*>(mat2->raw_data()) + from * k, 1, ScalarType::Float,
                 reinterpret_cast<char*>(band.data()), sizeof(float), count * k);
-    gemm::gemm(ScalarType::Float, m, count, k, {a->raw_data(), k, 1}, {band.data(), 1, k}, {wide.data<float>() + from, n, 1});
+    gemm::gemm(ScalarType::Float, m, count, k, {a->raw_data(), k, 1}, {band.data(), 1, k},
+               {wide.data<float>() + from, n, 1});
   }
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) wide.data<float>()[i * n + j] *= scale.data<float>()[j];

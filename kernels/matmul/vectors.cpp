@@ -12,12 +12,14 @@ namespace {
 using namespace matmul;
 
 void check_addmv(const Tensor& self, const Tensor& mat, const Tensor& vec) {
-  TN_CHECK(mat.dim() == 2 && vec.dim() == 1 && self.dim() <= 1, "vector + matrix @ vector expected, got ", self.dim(), ", ",
-           mat.dim(), ", ", vec.dim());
-  TN_CHECK(mat->size(1) == vec->size(0) && (mat->size(0) == self.numel() || self.numel() == 1), "size mismatch, got input (",
-           self.size(0), "), mat (", mat->size(0), 'x', mat->size(1), "), vec (", vec->size(0), ')');
-  TN_CHECK(mat.dtype() == vec.dtype() && vec.dtype() == self.dtype(), "addmv input tensors must have the same dtype, but got ",
-           scalar_type_name(self.dtype()), ", ", scalar_type_name(mat.dtype()), ", and ", scalar_type_name(vec.dtype()));
+  TN_CHECK(mat.dim() == 2 && vec.dim() == 1 && self.dim() <= 1, "vector + matrix @ vector expected, got ", self.dim(),
+           ", ", mat.dim(), ", ", vec.dim());
+  TN_CHECK(mat->size(1) == vec->size(0) && (mat->size(0) == self.numel() || self.numel() == 1),
+           "size mismatch, got input (", self.size(0), "), mat (", mat->size(0), 'x', mat->size(1), "), vec (",
+           vec->size(0), ')');
+  TN_CHECK(mat.dtype() == vec.dtype() && vec.dtype() == self.dtype(),
+           "addmv input tensors must have the same dtype, but got ", scalar_type_name(self.dtype()), ", ",
+           scalar_type_name(mat.dtype()), ", and ", scalar_type_name(vec.dtype()));
 }
 
 // A vector as a matrix of one column.
@@ -43,13 +45,16 @@ void addmv_values(const Tensor& out, const Tensor& self, const Tensor& mat, cons
 }
 
 void check_dot(const Tensor& self, const Tensor& other) {
-  TN_CHECK(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(), "D tensors");
+  TN_CHECK(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(),
+           "D tensors");
   TN_CHECK(self.dtype() == other.dtype(), "dot : expected both vectors to have same dtype, but found ",
            scalar_type_name(self.dtype()), " and ", scalar_type_name(other.dtype()));
-  TN_CHECK(self.numel() == other.numel(), "inconsistent tensor size, expected tensor ", self.sizes(), " and src ", other.sizes(),
-           " to have the same number of elements, but got ", self.numel(), " and ", other.numel(), " elements respectively");
+  TN_CHECK(self.numel() == other.numel(), "inconsistent tensor size, expected tensor ", self.sizes(), " and src ",
+           other.sizes(), " to have the same number of elements, but got ", self.numel(), " and ", other.numel(),
+           " elements respectively");
   // Upstream's dot has no float8, unlike its mm.
-  TN_CHECK_AS(NotImplemented, gemm::supports(self.dtype()), "\"dot\" not implemented for '", scalar_type_name(self.dtype()), "'");
+  TN_CHECK_AS(NotImplemented, gemm::supports(self.dtype()), "\"dot\" not implemented for '",
+              scalar_type_name(self.dtype()), "'");
 }
 
 const Tensor& write_dot(const Tensor& value, const Tensor& out) {
@@ -86,7 +91,8 @@ const Tensor& native::mv_out(const Tensor& self, const Tensor& vec, const Tensor
   return out;
 }
 
-void slots::addmv_meta(Outputs& outs, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar&) {
+void slots::addmv_meta(Outputs& outs, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+                       const Scalar&) {
   check_addmv(self, mat, vec);
   const int64_t rows = mat->size(0);
   // Upstream gives beta * self without broadcasting when there is nothing to sum.
@@ -106,7 +112,8 @@ void slots::addmv_cpu(Outputs& outs, const Tensor& self, const Tensor& mat, cons
 Tensor native::dot(const Tensor& self, const Tensor& tensor) {
   check_dot(self, tensor);
   Tensor out = empty({}, self.dtype(), self.device());
-  gemm::dot(self.dtype(), self->size(0), self->raw_data(), self->stride(0), tensor->raw_data(), tensor->stride(0), out.data_ptr());
+  gemm::dot(self.dtype(), self->size(0), self->raw_data(), self->stride(0), tensor->raw_data(), tensor->stride(0),
+            out.data_ptr());
   return out;
 }
 Tensor native::vdot(const Tensor& self, const Tensor& other) {
@@ -133,8 +140,8 @@ void check_vector(const Tensor& t, const char* name) {
 
 void check_number(ScalarType dtype, const Scalar& number, const char* name) {
   TN_CHECK(!number.is_bool() || dtype == ScalarType::Bool, "Boolean ", name, " only supported for Boolean results.");
-  TN_CHECK(is_floating(dtype) || is_complex(dtype) || number.is_integral(true), "For integral input tensors, argument ", name,
-           " must not be a floating point number.");
+  TN_CHECK(is_floating(dtype) || is_complex(dtype) || number.is_integral(true), "For integral input tensors, argument ",
+           name, " must not be a floating point number.");
 }
 
 void addr_bool(const Tensor& out, const Tensor& self, const Tensor& vec1, const Tensor& vec2, bool beta, bool alpha) {
@@ -155,7 +162,8 @@ struct Addr {
   ScalarType dtype;
 };
 
-Addr prepare_addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha, bool in_place) {
+Addr prepare_addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha,
+                  bool in_place) {
   check_vector(vec1, "vec1");
   check_vector(vec2, "vec2");
   const int64_t sizes[] = {vec1->size(0), vec2->size(0)};
@@ -173,13 +181,15 @@ Addr prepare_addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, co
   return {addend, dtype};
 }
 
-void addr_values(const Tensor& out, const Addr& call, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+void addr_values(const Tensor& out, const Addr& call, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                 const Scalar& alpha) {
   if (out.numel() == 0) return;
   if (call.dtype == ScalarType::Bool) {
     addr_bool(out, call.self, vec1, vec2, beta.to_bool(), alpha.to_bool());
     return;
   }
-  TN_CHECK_AS(NotImplemented, gemm::supports(call.dtype), "\"addr\" not implemented for '", scalar_type_name(call.dtype), "'");
+  TN_CHECK_AS(NotImplemented, gemm::supports(call.dtype), "\"addr\" not implemented for '",
+              scalar_type_name(call.dtype), "'");
   if (!is_zero(beta)) copy_into(out, call.self);
   const Tensor left = column(contiguous(cast(vec1, call.dtype))), right = column(contiguous(cast(vec2, call.dtype)));
   const Tensor row = alias_with_geometry(right, right.sizes(), right.strides(), right.storage_offset());
@@ -191,15 +201,17 @@ void addr_values(const Tensor& out, const Addr& call, const Tensor& vec1, const 
 
 }  // namespace
 
-Tensor native::addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+Tensor native::addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                    const Scalar& alpha) {
   const Addr call = prepare_addr(self, vec1, vec2, beta, alpha, false);
-  Tensor out = empty_strided(call.self.sizes(), preserved_strides(call.self.sizes(), call.self.strides()), call.dtype, self.device());
+  Tensor out = empty_strided(call.self.sizes(), preserved_strides(call.self.sizes(), call.self.strides()), call.dtype,
+                             self.device());
   addr_values(out, call, vec1, vec2, beta, alpha);
   return out;
 }
 
-const Tensor& native::addr_out(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha,
-                               const Tensor& out) {
+const Tensor& native::addr_out(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                               const Scalar& alpha, const Tensor& out) {
   const Addr call = prepare_addr(self, vec1, vec2, beta, alpha, out.is_same(self));
   TN_CHECK(can_cast(call.dtype, out.dtype()), "result type ", scalar_type_name(call.dtype),
            " can't be cast to the desired output type ", scalar_type_name(out.dtype()));
@@ -211,7 +223,8 @@ const Tensor& native::addr_out(const Tensor& self, const Tensor& vec1, const Ten
   return out;
 }
 
-const Tensor& native::addr_(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+const Tensor& native::addr_(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                            const Scalar& alpha) {
   return addr_out(self, vec1, vec2, beta, alpha, self);
 }
 

@@ -12,23 +12,29 @@ namespace {
 
 // A run's address.
 const char* at(const Planes& p, const void* x, int64_t outer, int64_t channel) {
-  return static_cast<const char*>(x) + (outer * p.channels + channel) * p.inner * static_cast<int64_t>(item_size(p.dtype));
+  return static_cast<const char*>(x) +
+         (outer * p.channels + channel) * p.inner * static_cast<int64_t>(item_size(p.dtype));
 }
-char* at(const Planes& p, void* x, int64_t outer, int64_t channel) { return const_cast<char*>(at(p, static_cast<const void*>(x), outer, channel)); }
+char* at(const Planes& p, void* x, int64_t outer, int64_t channel) {
+  return const_cast<char*>(at(p, static_cast<const void*>(x), outer, channel));
+}
 
 template <class F>
 void each_channel(const Planes& p, const F& f) {
-  parallel_for(0, p.channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(p.each(), 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) f(c);
-  });
+  parallel_for(0, p.channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(p.each(), 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t c = begin; c < end; ++c) f(c);
+               });
 }
 
 // Rows of columns in chunks that the shape determines, each with its own `width` sums; then all together.
 template <class F>
 std::vector<double> column_sums(const Planes& p, int64_t width, const F& f) {
-  const int64_t rows = p.outer, chunk = std::max<int64_t>({1, (rows + 31) / 32, 16384 / p.channels}), chunks = (rows + chunk - 1) / chunk;
+  const int64_t rows = p.outer, chunk = std::max<int64_t>({1, (rows + 31) / 32, 16384 / p.channels}),
+                chunks = (rows + chunk - 1) / chunk;
   std::vector<double> partial(static_cast<size_t>(chunks * width));
-  parallel_for(0, rows, chunk, [&](int64_t begin, int64_t end) { f(begin, end - begin, partial.data() + begin / chunk * width); });
+  parallel_for(0, rows, chunk,
+               [&](int64_t begin, int64_t end) { f(begin, end - begin, partial.data() + begin / chunk * width); });
   for (int64_t k = 1; k < chunks; ++k)
     for (int64_t c = 0; c < width; ++c) partial[static_cast<size_t>(c)] += partial[static_cast<size_t>(k * width + c)];
   partial.resize(static_cast<size_t>(width));
@@ -37,7 +43,8 @@ std::vector<double> column_sums(const Planes& p, int64_t width, const F& f) {
 
 template <class F>
 void each_block(const Planes& p, const F& f) {
-  parallel_for(0, p.outer, std::max<int64_t>(1, 16384 / std::max<int64_t>(p.channels, 1)), [&](int64_t begin, int64_t end) { f(begin, end - begin); });
+  parallel_for(0, p.outer, std::max<int64_t>(1, 16384 / std::max<int64_t>(p.channels, 1)),
+               [&](int64_t begin, int64_t end) { f(begin, end - begin); });
 }
 
 }  // namespace
@@ -57,7 +64,9 @@ std::vector<double> channel_means(const Planes& p, const void* x) {
   const ChannelKernels& run = channel_kernels(p.dtype);
   std::vector<double> mean;
   if (p.columns()) {
-    mean = column_sums(p, p.channels, [&](int64_t row, int64_t rows, double* sums) { run.column_sums(at(p, x, row, 0), rows, p.channels, sums); });
+    mean = column_sums(p, p.channels, [&](int64_t row, int64_t rows, double* sums) {
+      run.column_sums(at(p, x, row, 0), rows, p.channels, sums);
+    });
   } else {
     mean.resize(static_cast<size_t>(p.channels));
     each_channel(p, [&](int64_t c) {
@@ -73,7 +82,9 @@ std::vector<double> channel_means(const Planes& p, const void* x) {
 std::vector<double> channel_squares(const Planes& p, const void* x, const double* mean) {
   const ChannelKernels& run = channel_kernels(p.dtype);
   if (p.columns())
-    return column_sums(p, p.channels, [&](int64_t row, int64_t rows, double* sums) { run.column_squares(at(p, x, row, 0), rows, p.channels, mean, sums); });
+    return column_sums(p, p.channels, [&](int64_t row, int64_t rows, double* sums) {
+      run.column_squares(at(p, x, row, 0), rows, p.channels, mean, sums);
+    });
   std::vector<double> squares(static_cast<size_t>(p.channels));
   each_channel(p, [&](int64_t c) {
     double sum = 0;
@@ -102,15 +113,18 @@ std::vector<double> channel_dots(const Planes& p, const void* x, const void* gra
 void channel_affine(const Planes& p, const void* x, const double* scale, const double* shift, void* out) {
   const ChannelKernels& run = channel_kernels(p.dtype);
   if (p.columns()) {
-    each_block(p, [&](int64_t row, int64_t rows) { run.column_affine(at(p, x, row, 0), rows, p.channels, scale, shift, at(p, out, row, 0)); });
+    each_block(p, [&](int64_t row, int64_t rows) {
+      run.column_affine(at(p, x, row, 0), rows, p.channels, scale, shift, at(p, out, row, 0));
+    });
     return;
   }
-  parallel_for(0, p.outer * p.channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(p.inner, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t c = k % p.channels;
-      run.run_affine(at(p, x, 0, k), p.inner, scale[c], shift[c], at(p, out, 0, k));
-    }
-  });
+  parallel_for(0, p.outer * p.channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(p.inner, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t k = begin; k < end; ++k) {
+                   const int64_t c = k % p.channels;
+                   run.run_affine(at(p, x, 0, k), p.inner, scale[c], shift[c], at(p, out, 0, k));
+                 }
+               });
 }
 
 void channel_gradient(const Planes& p, const void* x, const void* grad, const double* slopes, void* out) {
@@ -121,13 +135,15 @@ void channel_gradient(const Planes& p, const void* x, const void* grad, const do
     });
     return;
   }
-  parallel_for(0, p.outer * p.channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(p.inner, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t c = k % p.channels;
-      const Slope s = {slopes[c], slopes[p.channels + c], slopes[2 * p.channels + c], slopes[3 * p.channels + c]};
-      run.run_gradient(at(p, x, 0, k), at(p, grad, 0, k), p.inner, s, at(p, out, 0, k));
-    }
-  });
+  parallel_for(0, p.outer * p.channels, std::max<int64_t>(1, 16384 / std::max<int64_t>(p.inner, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t k = begin; k < end; ++k) {
+                   const int64_t c = k % p.channels;
+                   const Slope s = {slopes[c], slopes[p.channels + c], slopes[2 * p.channels + c],
+                                    slopes[3 * p.channels + c]};
+                   run.run_gradient(at(p, x, 0, k), at(p, grad, 0, k), p.inner, s, at(p, out, 0, k));
+                 }
+               });
 }
 
 bool is_mixed(const Tensor& input, std::initializer_list<OptionalTensor> parameters) {
@@ -143,7 +159,8 @@ bool is_mixed(const Tensor& input, std::initializer_list<OptionalTensor> paramet
     if (mixed) {
       TN_CHECK(t->dtype() == ScalarType::Float, "mixed dtype (CPU): expect parameter to have scalar type of Float");
     } else {
-      TN_CHECK(t->dtype() == input.dtype(), "expected scalar type ", scalar_type_name(input.dtype()), " but found ", scalar_type_name(t->dtype()));
+      TN_CHECK(t->dtype() == input.dtype(), "expected scalar type ", scalar_type_name(input.dtype()), " but found ",
+               scalar_type_name(t->dtype()));
     }
   }
   TN_CHECK(!mixed || is_reduced_float(input.dtype()), "mixed dtype (CPU): all inputs must share same datatype.");
@@ -154,8 +171,9 @@ std::vector<double> channel_values(OptionalTensor t, int64_t channels, double ot
   std::vector<double> values(static_cast<size_t>(channels), otherwise);
   if (!t) return values;
   const Tensor flat = contiguous(*t);
-  convert_row(flat.dtype(), static_cast<const char*>(flat->raw_data()), static_cast<int64_t>(flat.itemsize()), ScalarType::Double,
-              reinterpret_cast<char*>(values.data()), sizeof(double), std::min(channels, flat.numel()));
+  convert_row(flat.dtype(), static_cast<const char*>(flat->raw_data()), static_cast<int64_t>(flat.itemsize()),
+              ScalarType::Double, reinterpret_cast<char*>(values.data()), sizeof(double),
+              std::min(channels, flat.numel()));
   return values;
 }
 

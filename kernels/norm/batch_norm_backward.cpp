@@ -15,26 +15,32 @@ using Three = std::tuple<Tensor, Tensor, Tensor>;
 
 Tensor channel_tensor(const double* values, int64_t channels, ScalarType dtype) {
   const Tensor t = empty(IntView(&channels, 1), dtype);
-  convert_row(ScalarType::Double, reinterpret_cast<const char*>(values), sizeof(double), dtype, static_cast<char*>(t->raw_data()),
-              static_cast<int64_t>(t.itemsize()), channels);
+  convert_row(ScalarType::Double, reinterpret_cast<const char*>(values), sizeof(double), dtype,
+              static_cast<char*>(t->raw_data()), static_cast<int64_t>(t.itemsize()), channels);
   return t;
 }
 
-Three gradient(const Tensor& grad_out, const Tensor& input, OptionalTensor weight, OptionalTensor running_mean, OptionalTensor running_var,
-               OptionalTensor save_mean, OptionalTensor save_rstd, bool train, double eps, std::array<bool, 3> mask) {
-  TN_CHECK_AS(NotImplemented, is_floating(input.dtype()), "\"batch_norm_backward_cpu\" not implemented for '", scalar_type_name(input.dtype()), "'");
-  TN_CHECK(input.dim() >= 2 && grad_out.sizes() == input.sizes(), "native_batch_norm_backward: expected a gradient like the input, got ",
-           grad_out.sizes(), " and ", input.sizes());
-  TN_CHECK(grad_out.dtype() == input.dtype(), "expected scalar type ", scalar_type_name(input.dtype()), " but found ", scalar_type_name(grad_out.dtype()));
+Three gradient(const Tensor& grad_out, const Tensor& input, OptionalTensor weight, OptionalTensor running_mean,
+               OptionalTensor running_var, OptionalTensor save_mean, OptionalTensor save_rstd, bool train, double eps,
+               std::array<bool, 3> mask) {
+  TN_CHECK_AS(NotImplemented, is_floating(input.dtype()), "\"batch_norm_backward_cpu\" not implemented for '",
+              scalar_type_name(input.dtype()), "'");
+  TN_CHECK(input.dim() >= 2 && grad_out.sizes() == input.sizes(),
+           "native_batch_norm_backward: expected a gradient like the input, got ", grad_out.sizes(), " and ",
+           input.sizes());
+  TN_CHECK(grad_out.dtype() == input.dtype(), "expected scalar type ", scalar_type_name(input.dtype()), " but found ",
+           scalar_type_name(grad_out.dtype()));
   const OptionalTensor mean_of = train ? save_mean : running_mean, spread_of = train ? save_rstd : running_var;
-  TN_CHECK(mean_of && spread_of, "native_batch_norm_backward: expected ", train ? "the saved statistics" : "running statistics", ", got none");
+  TN_CHECK(mean_of && spread_of, "native_batch_norm_backward: expected ",
+           train ? "the saved statistics" : "running statistics", ", got none");
   const ScalarType parameter =
       is_mixed(input, {weight, running_mean, running_var, save_mean, save_rstd}) ? ScalarType::Float : input.dtype();
   const MemoryFormat format = suggest_memory_format(input);
   const Tensor x = contiguous(input, format), g = contiguous(grad_out, format);
   const Planes p = planes_of(x);
   const auto n = static_cast<size_t>(p.channels);
-  const std::vector<double> mean = channel_values(mean_of, p.channels, 0), factor = channel_values(weight, p.channels, 1);
+  const std::vector<double> mean = channel_values(mean_of, p.channels, 0),
+                            factor = channel_values(weight, p.channels, 1);
   std::vector<double> rstd = channel_values(spread_of, p.channels, 0);
   if (!train)
     for (double& v : rstd) v = 1 / std::sqrt(v + eps);
@@ -66,13 +72,15 @@ Three gradient(const Tensor& grad_out, const Tensor& input, OptionalTensor weigh
 
 namespace native {
 
-Three native_batch_norm_backward(const Tensor& grad_out, const Tensor& input, OptionalTensor weight, OptionalTensor running_mean,
-                                 OptionalTensor running_var, OptionalTensor save_mean, OptionalTensor save_invstd, bool train, double eps,
-                                 std::array<bool, 3> output_mask) {
+Three native_batch_norm_backward(const Tensor& grad_out, const Tensor& input, OptionalTensor weight,
+                                 OptionalTensor running_mean, OptionalTensor running_var, OptionalTensor save_mean,
+                                 OptionalTensor save_invstd, bool train, double eps, std::array<bool, 3> output_mask) {
   return gradient(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask);
 }
-Three batch_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& weight, OptionalTensor running_mean, OptionalTensor running_var,
-                          OptionalTensor save_mean, OptionalTensor save_var, bool update, double eps, std::array<bool, 3> output_mask, const Tensor&) {
+Three batch_norm_backward(const Tensor& grad_out, const Tensor& input, const Tensor& weight,
+                          OptionalTensor running_mean, OptionalTensor running_var, OptionalTensor save_mean,
+                          OptionalTensor save_var, bool update, double eps, std::array<bool, 3> output_mask,
+                          const Tensor&) {
   return gradient(grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask);
 }
 

@@ -29,7 +29,8 @@ HWY_INLINE hn::Vec<Wide> LoadWideUpTo(const S* p, size_t n) {
   else return hn::PromoteTo(d, LoadAsUpTo(hn::Rebind<float, Wide>(), p, n));
 }
 
-// Two sums over a run: term(k, load, s, t) adds the elements at k, where load(p) reads p + k. Four pairs hide the latency.
+// Two sums over a run: term(k, load, s, t) adds the elements at k, where load(p) reads p + k. Four pairs hide the
+// latency.
 template <class Term>
 HWY_INLINE void Fold(int64_t n, const Term& term, double* sums, double* dots) {
   const Wide d;
@@ -64,21 +65,27 @@ double RunSquares(const void* given, int64_t n, double mean) {
   const S* const x = static_cast<const S*>(given);
   const auto m = hn::Set(Wide(), mean);
   double sum = 0;
-  Fold(n, [&](int64_t k, auto load, auto mask, auto& s, auto&) HWY_ATTR {
-    const auto u = hn::IfThenElseZero(mask, hn::Sub(load(x + k), m));
-    s = hn::MulAdd(u, u, s);
-  }, &sum, nullptr);
+  Fold(
+      n,
+      [&](int64_t k, auto load, auto mask, auto& s, auto&) HWY_ATTR {
+        const auto u = hn::IfThenElseZero(mask, hn::Sub(load(x + k), m));
+        s = hn::MulAdd(u, u, s);
+      },
+      &sum, nullptr);
   return sum;
 }
 template <class S>
 void RunDots(const void* given, const void* slopes, int64_t n, double mean, double sums[2]) {
   const S *const x = static_cast<const S*>(given), *const grad = static_cast<const S*>(slopes);
   const auto m = hn::Set(Wide(), mean);
-  Fold(n, [&](int64_t k, auto load, auto mask, auto& s, auto& t) HWY_ATTR {
-    const auto u = hn::IfThenElseZero(mask, hn::Sub(load(x + k), m)), g = load(grad + k);
-    s = hn::Add(s, g);
-    t = hn::MulAdd(u, g, t);
-  }, &sums[0], &sums[1]);
+  Fold(
+      n,
+      [&](int64_t k, auto load, auto mask, auto& s, auto& t) HWY_ATTR {
+        const auto u = hn::IfThenElseZero(mask, hn::Sub(load(x + k), m)), g = load(grad + k);
+        s = hn::Add(s, g);
+        t = hn::MulAdd(u, g, t);
+      },
+      &sums[0], &sums[1]);
 }
 
 // out[k] = f(k, load), where load reads elements (own precision) at a pointer.
@@ -93,7 +100,8 @@ HWY_INLINE void MapRun(int64_t n, S* out, const F& f) {
     StoreAsUpTo(f(k, [&](const auto* p) HWY_ATTR { return LoadAsUpTo(d, p, rest); }), d, out + k, rest);
   }
 }
-// What a number loses as a float. A mean far from zero cancels the shift: then the lost parts show, and are added again.
+// What a number loses as a float. A mean far from zero cancels the shift: then the lost parts show, and are added
+// again.
 HWY_INLINE float Rest(double value) {
   const auto rounded = static_cast<double>(static_cast<float>(value));
   return std::isfinite(rounded) ? static_cast<float>(value - rounded) : 0.0f;
@@ -110,7 +118,8 @@ void RunAffine(const void* given, int64_t n, double scale, double shift, void* o
   const auto a = hn::Set(d, static_cast<Own<S>>(scale)), b = hn::Set(d, static_cast<Own<S>>(shift));
   if constexpr (std::is_same_v<S, float>) {
     const auto low_a = hn::Set(d, Rest(scale)), low_b = hn::Set(d, Rest(shift));
-    MapRun(n, static_cast<S*>(out), [&](int64_t k, auto load) HWY_ATTR { return Affine(d, load(x + k), a, b, low_a, low_b); });
+    MapRun(n, static_cast<S*>(out),
+           [&](int64_t k, auto load) HWY_ATTR { return Affine(d, load(x + k), a, b, low_a, low_b); });
   } else {
     MapRun(n, static_cast<S*>(out), [&](int64_t k, auto load) HWY_ATTR { return hn::MulAdd(load(x + k), a, b); });
   }
@@ -145,7 +154,8 @@ HWY_INLINE void FoldColumns(int64_t rows, int64_t channels, double* sums, double
       term(at + 3 * lanes, c + 3 * lanes, full, s3, t3);
     }
     add(sums + c, s0), add(sums + c + lanes, s1), add(sums + c + 2 * lanes, s2), add(sums + c + 3 * lanes, s3);
-    if (dots) add(dots + c, t0), add(dots + c + lanes, t1), add(dots + c + 2 * lanes, t2), add(dots + c + 3 * lanes, t3);
+    if (dots)
+      add(dots + c, t0), add(dots + c + lanes, t1), add(dots + c + 2 * lanes, t2), add(dots + c + 3 * lanes, t3);
   }
   for (; c < channels; c += lanes) {
     const auto take = static_cast<size_t>(HWY_MIN(lanes, channels - c));
@@ -159,7 +169,8 @@ HWY_INLINE void FoldColumns(int64_t rows, int64_t channels, double* sums, double
 template <class S>
 void ColumnSums(const void* given, int64_t rows, int64_t channels, double* sums) {
   const S* const x = static_cast<const S*>(given);
-  FoldColumns(rows, channels, sums, nullptr, [&](int64_t at, int64_t, auto load, auto& s, auto&) HWY_ATTR { s = hn::Add(s, load(x + at)); });
+  FoldColumns(rows, channels, sums, nullptr,
+              [&](int64_t at, int64_t, auto load, auto& s, auto&) HWY_ATTR { s = hn::Add(s, load(x + at)); });
 }
 template <class S>
 void ColumnSquares(const void* given, int64_t rows, int64_t channels, const double* mean, double* sums) {
@@ -170,7 +181,8 @@ void ColumnSquares(const void* given, int64_t rows, int64_t channels, const doub
   });
 }
 template <class S>
-void ColumnDots(const void* given, const void* slopes, int64_t rows, int64_t channels, const double* mean, double* sums, double* dots) {
+void ColumnDots(const void* given, const void* slopes, int64_t rows, int64_t channels, const double* mean, double* sums,
+                double* dots) {
   const S *const x = static_cast<const S*>(given), *const grad = static_cast<const S*>(slopes);
   FoldColumns(rows, channels, sums, dots, [&](int64_t at, int64_t c, auto load, auto& s, auto& t) HWY_ATTR {
     const auto g = load(grad + at);
@@ -201,7 +213,8 @@ HWY_INLINE void MapColumns(int64_t rows, int64_t channels, const double* const (
   }
 }
 template <class S>
-void ColumnAffine(const void* given, int64_t rows, int64_t channels, const double* scale, const double* shift, void* out) {
+void ColumnAffine(const void* given, int64_t rows, int64_t channels, const double* scale, const double* shift,
+                  void* out) {
   const S* const x = static_cast<const S*>(given);
   MapColumns<2>(rows, channels, {scale, shift}, static_cast<S*>(out), [&](int64_t at, auto load, auto of) HWY_ATTR {
     const auto v = load(x + at);
@@ -219,8 +232,9 @@ void ColumnGradient(const void* given, const void* slopes, int64_t rows, int64_t
 }
 
 template <class S>
-constexpr norm::ChannelKernels kKernels = {&RunSum<S>,     &RunSquares<S>,    &RunDots<S>,    &RunAffine<S>,    &RunGradient<S>,
-                                           &ColumnSums<S>, &ColumnSquares<S>, &ColumnDots<S>, &ColumnAffine<S>, &ColumnGradient<S>};
+constexpr norm::ChannelKernels kKernels = {&RunSum<S>,       &RunSquares<S>,    &RunDots<S>,       &RunAffine<S>,
+                                           &RunGradient<S>,  &ColumnSums<S>,    &ColumnSquares<S>, &ColumnDots<S>,
+                                           &ColumnAffine<S>, &ColumnGradient<S>};
 
 }  // namespace
 

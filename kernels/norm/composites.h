@@ -11,23 +11,29 @@ namespace tn::composite {
 
 // The input must end in the normalized shape, and the parameters must have it: upstream's errors.
 void check_normalized_shape(const Tensor& input, IntView shape, OptionalTensor weight, OptionalTensor bias);
-Tensor layer_norm(const Tensor& input, IntView shape, OptionalTensor weight, OptionalTensor bias, double eps, bool cudnn);
+Tensor layer_norm(const Tensor& input, IntView shape, OptionalTensor weight, OptionalTensor bias, double eps,
+                  bool cudnn);
 
-std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& input, IntView shape, OptionalTensor weight, std::optional<double> eps);
+std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& input, IntView shape, OptionalTensor weight,
+                                          std::optional<double> eps);
 Tensor rms_norm(const Tensor& input, IntView shape, OptionalTensor weight, std::optional<double> eps);
 
-Tensor group_norm(const Tensor& input, int64_t groups, OptionalTensor weight, OptionalTensor bias, double eps, bool cudnn);
+Tensor group_norm(const Tensor& input, int64_t groups, OptionalTensor weight, OptionalTensor bias, double eps,
+                  bool cudnn);
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t> batch_norm_impl_index(const Tensor& input, OptionalTensor weight, OptionalTensor bias,
-                                                                          OptionalTensor running_mean, OptionalTensor running_var, bool training,
+std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t> batch_norm_impl_index(const Tensor& input, OptionalTensor weight,
+                                                                          OptionalTensor bias,
+                                                                          OptionalTensor running_mean,
+                                                                          OptionalTensor running_var, bool training,
                                                                           double momentum, double eps, bool cudnn);
-std::tuple<Tensor, Tensor, Tensor> batch_norm_impl_index_backward(int64_t impl, const Tensor& input, const Tensor& grad, OptionalTensor weight,
-                                                                  OptionalTensor running_mean, OptionalTensor running_var, OptionalTensor save_mean,
-                                                                  OptionalTensor save_var, bool train, double eps, std::array<bool, 3> mask,
-                                                                  const Tensor& reserve);
-Tensor batch_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias, OptionalTensor running_mean, OptionalTensor running_var,
-                  bool training, double momentum, double eps, bool cudnn);
-Tensor instance_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias, OptionalTensor running_mean, OptionalTensor running_var,
-                     bool use_input_stats, double momentum, double eps, bool cudnn);
+std::tuple<Tensor, Tensor, Tensor> batch_norm_impl_index_backward(int64_t impl, const Tensor& input, const Tensor& grad,
+                                                                  OptionalTensor weight, OptionalTensor running_mean,
+                                                                  OptionalTensor running_var, OptionalTensor save_mean,
+                                                                  OptionalTensor save_var, bool train, double eps,
+                                                                  std::array<bool, 3> mask, const Tensor& reserve);
+Tensor batch_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias, OptionalTensor running_mean,
+                  OptionalTensor running_var, bool training, double momentum, double eps, bool cudnn);
+Tensor instance_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias, OptionalTensor running_mean,
+                     OptionalTensor running_var, bool use_input_stats, double momentum, double eps, bool cudnn);
 
 }  // namespace tn::composite

@@ -7,8 +7,8 @@ namespace tn::norm {
 
 struct Groups {
   int64_t n, channels, inner, groups;
-  int64_t each() const { return channels / groups; }       // channels of a group
-  int64_t size() const { return each() * inner; }          // elements of a group
+  int64_t each() const { return channels / groups; }  // channels of a group
+  int64_t size() const { return each() * inner; }     // elements of a group
   // One sample as planes or columns.
   Planes sample(ScalarType dtype, bool columns) const {
     return columns ? Planes{inner, channels, 1, dtype} : Planes{1, channels, inner, dtype};

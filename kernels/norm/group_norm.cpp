@@ -13,7 +13,8 @@ namespace {
 using namespace norm;
 
 // Of one group: from its channels' sums, or from its elements, which lie side by side.
-void contiguous_moments(const Groups& g, const Tensor& x, double eps, std::vector<double>& mean, std::vector<double>& rstd) {
+void contiguous_moments(const Groups& g, const Tensor& x, double eps, std::vector<double>& mean,
+                        std::vector<double>& rstd) {
   const ChannelKernels& run = channel_kernels(x.dtype());
   const auto item = static_cast<int64_t>(x.itemsize());
   const char* const base = static_cast<const char*>(x->raw_data());
@@ -26,7 +27,8 @@ void contiguous_moments(const Groups& g, const Tensor& x, double eps, std::vecto
     }
   });
 }
-void column_moments(const Groups& g, const Tensor& x, double eps, std::vector<double>& mean, std::vector<double>& rstd) {
+void column_moments(const Groups& g, const Tensor& x, double eps, std::vector<double>& mean,
+                    std::vector<double>& rstd) {
   const Planes p = g.sample(x.dtype(), true);
   std::vector<double> shifts(static_cast<size_t>(g.channels));
   const auto of_group = [&](const std::vector<double>& per_channel, int64_t k) {
@@ -42,26 +44,30 @@ void column_moments(const Groups& g, const Tensor& x, double eps, std::vector<do
     }
     const std::vector<double> squares = channel_squares(p, sample_at(x, g, i), shifts.data());
     for (int64_t k = 0; k < g.groups; ++k)
-      rstd[static_cast<size_t>(i * g.groups + k)] = 1 / std::sqrt(of_group(squares, k) / static_cast<double>(g.inner) + eps);
+      rstd[static_cast<size_t>(i * g.groups + k)] =
+          1 / std::sqrt(of_group(squares, k) / static_cast<double>(g.inner) + eps);
   }
 }
 
 Tensor statistics(const std::vector<double>& values, IntView sizes, ScalarType dtype) {
   const Tensor t = empty(sizes, dtype);
   if (!values.empty())
-    convert_row(ScalarType::Double, reinterpret_cast<const char*>(values.data()), sizeof(double), dtype, static_cast<char*>(t->raw_data()),
-                static_cast<int64_t>(t.itemsize()), static_cast<int64_t>(values.size()));
+    convert_row(ScalarType::Double, reinterpret_cast<const char*>(values.data()), sizeof(double), dtype,
+                static_cast<char*>(t->raw_data()), static_cast<int64_t>(t.itemsize()),
+                static_cast<int64_t>(values.size()));
   return t;
 }
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> native::native_group_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias, int64_t n, int64_t c,
-                                                             int64_t inner, int64_t groups, double eps) {
-  TN_CHECK_AS(NotImplemented, is_floating(input.dtype()), "\"GroupNormKernelImpl\" not implemented for '", scalar_type_name(input.dtype()), "'");
+std::tuple<Tensor, Tensor, Tensor> native::native_group_norm(const Tensor& input, OptionalTensor weight,
+                                                             OptionalTensor bias, int64_t n, int64_t c, int64_t inner,
+                                                             int64_t groups, double eps) {
+  TN_CHECK_AS(NotImplemented, is_floating(input.dtype()), "\"GroupNormKernelImpl\" not implemented for '",
+              scalar_type_name(input.dtype()), "'");
   const ScalarType saved = is_mixed(input, {weight, bias}) ? ScalarType::Float : input.dtype();
-  TN_CHECK(groups > 0 && c % groups == 0 && n * c * inner == input.numel(), "native_group_norm: expected ", input.numel(),
-           " elements in groups of channels, got ", n, ", ", c, ", ", inner, " and ", groups, " groups");
+  TN_CHECK(groups > 0 && c % groups == 0 && n * c * inner == input.numel(), "native_group_norm: expected ",
+           input.numel(), " elements in groups of channels, got ", n, ", ", c, ", ", inner, " and ", groups, " groups");
   const Groups g = {n, c, inner, groups};
   const MemoryFormat format = group_format(input);
   const Tensor x = contiguous(input, format);
@@ -80,7 +86,8 @@ std::tuple<Tensor, Tensor, Tensor> native::native_group_norm(const Tensor& input
     }
     if (columns) {
       for (int64_t i = 0; i < n; ++i)
-        channel_affine(g.sample(x.dtype(), true), sample_at(x, g, i), scale.data() + i * c, shift.data() + i * c, sample_at(out, g, i));
+        channel_affine(g.sample(x.dtype(), true), sample_at(x, g, i), scale.data() + i * c, shift.data() + i * c,
+                       sample_at(out, g, i));
     } else {
       channel_affine({1, n * c, inner, x.dtype()}, x->raw_data(), scale.data(), shift.data(), out->raw_data());
     }

@@ -23,8 +23,9 @@ int64_t groups_of(const Tensor& input, IntView shape) {
 // 16-bit input may come with float parameters: then the statistics are float.
 ScalarType stats_dtype(const Tensor& input, OptionalTensor weight, OptionalTensor bias) {
   if (!is_reduced_float(input.dtype())) return input.dtype();
-  return (weight && weight->dtype() == ScalarType::Float) || (!weight && bias && bias->dtype() == ScalarType::Float) ? ScalarType::Float
-                                                                                                                       : input.dtype();
+  return (weight && weight->dtype() == ScalarType::Float) || (!weight && bias && bias->dtype() == ScalarType::Float)
+             ? ScalarType::Float
+             : input.dtype();
 }
 
 template <class T>
@@ -39,8 +40,8 @@ void whole(const T* x, int64_t rows, int64_t n, const T* weight, const T* bias, 
   });
 }
 
-void widened(ScalarType dtype, const uint16_t* x, int64_t rows, int64_t n, const float* weight, const float* bias, double eps, uint16_t* out,
-             float* mean, float* rstd) {
+void widened(ScalarType dtype, const uint16_t* x, int64_t rows, int64_t n, const float* weight, const float* bias,
+             double eps, uint16_t* out, float* mean, float* rstd) {
   parallel_for(0, rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
     std::vector<float> row(static_cast<size_t>(n));
     for (int64_t i = begin; i < end; ++i) {
@@ -60,7 +61,8 @@ Tensor parameter(OptionalTensor t, ScalarType dtype) { return t ? contiguous(cas
 
 namespace slots {
 
-void native_layer_norm_meta(Outputs& outs, const Tensor& input, IntArrayRef shape, OptionalTensor weight, OptionalTensor bias, double) {
+void native_layer_norm_meta(Outputs& outs, const Tensor& input, IntArrayRef shape, OptionalTensor weight,
+                            OptionalTensor bias, double) {
   composite::check_normalized_shape(input, shape, weight, bias);
   outs.set(0, input.sizes(), input.dtype(), input.device());
   DimVector stat(input.sizes());
@@ -69,7 +71,8 @@ void native_layer_norm_meta(Outputs& outs, const Tensor& input, IntArrayRef shap
   outs.set(1, stat, dtype, input.device());
   outs.set(2, stat, dtype, input.device());
 }
-void native_layer_norm_cpu(Outputs& outs, const Tensor& input, IntArrayRef shape, OptionalTensor weight, OptionalTensor bias, double eps) {
+void native_layer_norm_cpu(Outputs& outs, const Tensor& input, IntArrayRef shape, OptionalTensor weight,
+                           OptionalTensor bias, double eps) {
   const int64_t rows = groups_of(input, shape), n = product(shape);
   if (rows == 0) return;
   if (n == 0) {
@@ -82,15 +85,19 @@ void native_layer_norm_cpu(Outputs& outs, const Tensor& input, IntArrayRef shape
   const ScalarType compute = input.dtype() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
   const Tensor w = parameter(weight, compute), b = parameter(bias, compute);
   if (compute == ScalarType::Double) {
-    return whole(x.data<double>(), rows, n, w.defined() ? w.data<double>() : nullptr, b.defined() ? b.data<double>() : nullptr, eps,
-                 outs[0].data<double>(), outs[1].data<double>(), outs[2].data<double>());
+    return whole(x.data<double>(), rows, n, w.defined() ? w.data<double>() : nullptr,
+                 b.defined() ? b.data<double>() : nullptr, eps, outs[0].data<double>(), outs[1].data<double>(),
+                 outs[2].data<double>());
   }
   const float *wp = w.defined() ? w.data<float>() : nullptr, *bp = b.defined() ? b.data<float>() : nullptr;
   if (input.dtype() == ScalarType::Float)
-    return whole(x.data<float>(), rows, n, wp, bp, eps, outs[0].data<float>(), outs[1].data<float>(), outs[2].data<float>());
+    return whole(x.data<float>(), rows, n, wp, bp, eps, outs[0].data<float>(), outs[1].data<float>(),
+                 outs[2].data<float>());
   const bool direct = outs[1].dtype() == ScalarType::Float;
-  const Tensor mean = direct ? outs[1] : empty({rows}, ScalarType::Float), rstd = direct ? outs[2] : empty({rows}, ScalarType::Float);
-  widened(input.dtype(), x.data<uint16_t>(), rows, n, wp, bp, eps, outs[0].data<uint16_t>(), mean.data<float>(), rstd.data<float>());
+  const Tensor mean = direct ? outs[1] : empty({rows}, ScalarType::Float),
+               rstd = direct ? outs[2] : empty({rows}, ScalarType::Float);
+  widened(input.dtype(), x.data<uint16_t>(), rows, n, wp, bp, eps, outs[0].data<uint16_t>(), mean.data<float>(),
+          rstd.data<float>());
   if (direct) return;
   shorten(input.dtype(), mean.data<float>(), outs[1].data<uint16_t>(), static_cast<size_t>(rows));
   shorten(input.dtype(), rstd.data<float>(), outs[2].data<uint16_t>(), static_cast<size_t>(rows));

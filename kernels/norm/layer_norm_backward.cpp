@@ -1,5 +1,5 @@
-// Gradients of layer norm: one pass over the rows gives all three. The parameters' gradients are summed up in chunks of rows
-// that the shape determines.
+// Gradients of layer norm: one pass over the rows gives all three. The parameters' gradients are summed up in chunks of
+// rows that the shape determines.
 #include <algorithm>
 #include <vector>
 
@@ -38,7 +38,8 @@ void run_rows(const Operands& o, int64_t begin, int64_t end, T* parameters) {
       widen(o.x.dtype(), o.x.data<S>() + i * n, room.data() + n, static_cast<size_t>(n));
       row.grad = room.data(), row.x = room.data() + n, row.out = o.out.defined() ? room.data() + 2 * n : nullptr;
     } else {
-      row.grad = o.grad.data<T>() + i * n, row.x = o.x.data<T>() + i * n, row.out = o.out.defined() ? o.out.data<T>() + i * n : nullptr;
+      row.grad = o.grad.data<T>() + i * n, row.x = o.x.data<T>() + i * n,
+      row.out = o.out.defined() ? o.out.data<T>() + i * n : nullptr;
     }
     norm::gradient(row);
     if constexpr (kNarrow)
@@ -48,7 +49,8 @@ void run_rows(const Operands& o, int64_t begin, int64_t end, T* parameters) {
 
 template <class S, class T>
 void run(const Operands& o, const Tensor& weight_grad, const Tensor& bias_grad) {
-  const int64_t n = o.n, chunk = std::max<int64_t>({1, 16384 / n, (o.rows + 31) / 32}), chunks = (o.rows + chunk - 1) / chunk;
+  const int64_t n = o.n, chunk = std::max<int64_t>({1, 16384 / n, (o.rows + 31) / 32}),
+                chunks = (o.rows + chunk - 1) / chunk;
   const bool parameters = weight_grad.defined() || bias_grad.defined();
   std::vector<T> sums(parameters ? static_cast<size_t>(chunks * 2 * n) : 0);
   parallel_for(0, o.rows, chunk, [&](int64_t begin, int64_t end) {
@@ -60,7 +62,8 @@ void run(const Operands& o, const Tensor& weight_grad, const Tensor& bias_grad) 
     parallel_for(0, n, 1024, [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         double sum = 0;
-        for (int64_t c = 0; c < chunks; ++c) sum += static_cast<double>(sums[static_cast<size_t>((2 * c + which) * n + k)]);
+        for (int64_t c = 0; c < chunks; ++c)
+          sum += static_cast<double>(sums[static_cast<size_t>((2 * c + which) * n + k)]);
         out[k] = static_cast<T>(sum);
       }
     });
@@ -71,24 +74,33 @@ void run(const Operands& o, const Tensor& weight_grad, const Tensor& bias_grad) 
 
 }  // namespace
 
-std::tuple<Tensor, Tensor, Tensor> native::native_layer_norm_backward(const Tensor& grad_out, const Tensor& input, IntArrayRef shape, const Tensor& mean,
-                                                                      const Tensor& rstd, OptionalTensor weight, OptionalTensor bias,
-                                                                      std::array<bool, 3> mask) {
+std::tuple<Tensor, Tensor, Tensor> native::native_layer_norm_backward(const Tensor& grad_out, const Tensor& input,
+                                                                      IntArrayRef shape, const Tensor& mean,
+                                                                      const Tensor& rstd, OptionalTensor weight,
+                                                                      OptionalTensor bias, std::array<bool, 3> mask) {
   composite::check_normalized_shape(input, shape, weight, bias);
-  TN_CHECK_AS(NotImplemented, is_floating(input.dtype()), "\"LayerNormBackwardKernelImpl\" not implemented for '", scalar_type_name(input.dtype()), "'");
-  TN_CHECK(grad_out.sizes() == input.sizes(), "native_layer_norm_backward: expected a gradient like the input, got ", grad_out.sizes(), " and ",
-           input.sizes());
+  TN_CHECK_AS(NotImplemented, is_floating(input.dtype()), "\"LayerNormBackwardKernelImpl\" not implemented for '",
+              scalar_type_name(input.dtype()), "'");
+  TN_CHECK(grad_out.sizes() == input.sizes(), "native_layer_norm_backward: expected a gradient like the input, got ",
+           grad_out.sizes(), " and ", input.sizes());
   const ScalarType compute = input.dtype() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
   const auto wide = [&](const Tensor& t) { return contiguous(cast(t, compute)); };
   const int64_t n = product(shape), rows = n ? input.numel() / n : 0;
   const ScalarType parameter = weight ? weight->dtype() : input.dtype();
-  Tensor dx = mask[0] ? empty(input.sizes(), input.dtype()) : Tensor(), dweight = mask[1] ? empty(shape, compute) : Tensor(),
-         dbias = mask[2] ? empty(shape, compute) : Tensor();
+  Tensor dx = mask[0] ? empty(input.sizes(), input.dtype()) : Tensor(),
+         dweight = mask[1] ? empty(shape, compute) : Tensor(), dbias = mask[2] ? empty(shape, compute) : Tensor();
   if (rows == 0 || n == 0) {
     if (dweight.defined()) zero(dweight);
     if (dbias.defined()) zero(dbias);
   } else {
-    const Operands o{contiguous(cast(grad_out, input.dtype())), contiguous(input), wide(mean), wide(rstd), weight ? wide(*weight) : Tensor(), dx, rows, n};
+    const Operands o{contiguous(cast(grad_out, input.dtype())),
+                     contiguous(input),
+                     wide(mean),
+                     wide(rstd),
+                     weight ? wide(*weight) : Tensor(),
+                     dx,
+                     rows,
+                     n};
     if (input.dtype() == ScalarType::Double) run<double, double>(o, dweight, dbias);
     else if (input.dtype() == ScalarType::Float) run<float, float>(o, dweight, dbias);
     else run<uint16_t, float>(o, dweight, dbias);

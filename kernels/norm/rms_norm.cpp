@@ -27,11 +27,13 @@ namespace {
 ScalarType wide_type(ScalarType t) { return is_reduced_float(t) ? ScalarType::Float : t; }
 
 double epsilon(ScalarType dtype, std::optional<double> eps) {
-  if (dtype == ScalarType::Double || dtype == ScalarType::ComplexDouble) return eps.value_or(std::numeric_limits<double>::epsilon());
+  if (dtype == ScalarType::Double || dtype == ScalarType::ComplexDouble)
+    return eps.value_or(std::numeric_limits<double>::epsilon());
   return eps ? static_cast<float>(*eps) : std::numeric_limits<float>::epsilon();
 }
 
-std::tuple<Tensor, Tensor> compose(const Tensor& input, IntView shape, OptionalTensor weight, std::optional<double> eps) {
+std::tuple<Tensor, Tensor> compose(const Tensor& input, IntView shape, OptionalTensor weight,
+                                   std::optional<double> eps) {
   DimVector dims;
   for (int64_t d = input.dim() - 1; d >= input.dim() - shape.ssize(); --d) dims.push_back(d);
   const Tensor x = wide_type(input.dtype()) == input.dtype() ? input : at::_to_copy(input, wide_type(input.dtype()));
@@ -68,8 +70,10 @@ Tensor at_once(const Tensor& input, IntView shape, OptionalTensor weight, std::o
   const int64_t n = product(shape), rows = n ? input.numel() / n : 0;
   const double e = epsilon(input.dtype(), eps);
   if (input.numel() > 0) {
-    if (input.dtype() == ScalarType::Double) run<double, double>(x, rows, n, w.defined() ? w.data<double>() : nullptr, e, to);
-    else if (input.dtype() == ScalarType::Float) run<float, float>(x, rows, n, w.defined() ? w.data<float>() : nullptr, static_cast<float>(e), to);
+    if (input.dtype() == ScalarType::Double)
+      run<double, double>(x, rows, n, w.defined() ? w.data<double>() : nullptr, e, to);
+    else if (input.dtype() == ScalarType::Float)
+      run<float, float>(x, rows, n, w.defined() ? w.data<float>() : nullptr, static_cast<float>(e), to);
     else run<uint16_t, float>(x, rows, n, w.defined() ? w.data<float>() : nullptr, static_cast<float>(e), to);
   }
   return to;
@@ -77,7 +81,8 @@ Tensor at_once(const Tensor& input, IntView shape, OptionalTensor weight, std::o
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& input, IntView shape, OptionalTensor weight, std::optional<double> eps) {
+std::tuple<Tensor, Tensor> fused_rms_norm(const Tensor& input, IntView shape, OptionalTensor weight,
+                                          std::optional<double> eps) {
   return compose(input, shape, weight, eps);
 }
 
@@ -87,14 +92,18 @@ Tensor rms_norm(const Tensor& input, IntView shape, OptionalTensor weight, std::
   const bool same = second.dtype() == input.dtype();
   if (!same) {
     static bool told = false;
-    if (!told) warn(str("Mismatch dtype between input and weight: input dtype = ", matmul::element_type(input.dtype()), ", weight dtype = ",
-                                   matmul::element_type(second.dtype()), ", Cannot dispatch to fused implementation."));
+    if (!told)
+      warn(str("Mismatch dtype between input and weight: input dtype = ", matmul::element_type(input.dtype()),
+               ", weight dtype = ", matmul::element_type(second.dtype()),
+               ", Cannot dispatch to fused implementation."));
     told = true;
   }
-  if (input.is_cpu() && is_floating(input.dtype()) && (same || second.dtype() == wide_type(input.dtype())) && input.is_contiguous() &&
+  if (input.is_cpu() && is_floating(input.dtype()) && (same || second.dtype() == wide_type(input.dtype())) &&
+      input.is_contiguous() &&
       matmul::may_skip_door({&input, &second}, {kOp_pow_Tensor_Scalar, kOp_mean_dim, kOp_rsqrt, kOp_mul_Tensor}))
     return at_once(input, shape, weight, eps);
-  if (!same || input.is_complex() || suggest_memory_format(input) != MemoryFormat::Contiguous) return std::get<0>(compose(input, shape, weight, eps));
+  if (!same || input.is_complex() || suggest_memory_format(input) != MemoryFormat::Contiguous)
+    return std::get<0>(compose(input, shape, weight, eps));
   return std::get<0>(at::_fused_rms_norm(input, shape, weight, eps));
 }
 

@@ -48,7 +48,8 @@ HWY_INLINE void AffineRow(const T* x, int64_t n, T mean, T scale, const T* weigh
     return v;
   };
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(one(i, [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); }), d, out + i);
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(one(i, [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); }), d, out + i);
   if (i < n) {
     const auto rest = static_cast<size_t>(n - i);
     StoreUpTo(one(i, [&](const T* p) HWY_ATTR { return LoadUpTo(d, p, rest); }), d, out + i, rest);
@@ -92,7 +93,9 @@ HWY_INLINE void GradientRow(const norm::GradientRow<T>& row) {
     }
     for (; i < end; i += lanes) {
       const auto rest = static_cast<size_t>(HWY_MIN(lanes, end - i));
-      one(i, [&](const T* p) HWY_ATTR { return LoadUpTo(d, p, rest); }, [&](auto v, T* p) HWY_ATTR { StoreUpTo(v, d, p, rest); }, s0, t0);
+      one(
+          i, [&](const T* p) HWY_ATTR { return LoadUpTo(d, p, rest); },
+          [&](auto v, T* p) HWY_ATTR { StoreUpTo(v, d, p, rest); }, s0, t0);
     }
     total += static_cast<double>(SumLanes(d, hn::Add(s0, s1)));
     along += static_cast<double>(SumLanes(d, hn::Add(t0, t1)));
@@ -107,7 +110,8 @@ HWY_INLINE void GradientRow(const norm::GradientRow<T>& row) {
     return hn::Mul(rstd, hn::NegMulAdd(u, a, hn::Sub(up, b)));
   };
   int64_t i = 0;
-  for (; i + lanes <= row.n; i += lanes) hn::StoreU(one(i, [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); }), d, row.out + i);
+  for (; i + lanes <= row.n; i += lanes)
+    hn::StoreU(one(i, [&](const T* p) HWY_ATTR { return hn::LoadU(d, p); }), d, row.out + i);
   if (i < row.n) {
     const auto rest = static_cast<size_t>(row.n - i);
     StoreUpTo(one(i, [&](const T* p) HWY_ATTR { return LoadUpTo(d, p, rest); }), d, row.out + i, rest);
@@ -136,7 +140,8 @@ void Moments64(const double* x, int64_t n, double* mean, double* squares) {
 void Affine32(const float* x, int64_t n, float mean, float scale, const float* weight, const float* bias, float* out) {
   Affine(x, n, mean, scale, weight, bias, out);
 }
-void Affine64(const double* x, int64_t n, double mean, double scale, const double* weight, const double* bias, double* out) {
+void Affine64(const double* x, int64_t n, double mean, double scale, const double* weight, const double* bias,
+              double* out) {
   Affine(x, n, mean, scale, weight, bias, out);
 }
 
@@ -167,11 +172,13 @@ void gradient(const GradientRow<double>& row) { HWY_DYNAMIC_DISPATCH(Gradient64)
 float squares(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(Squares32)(x, n); }
 double squares(const double* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(Squares64)(x, n); }
 template <>
-void affine<float>(const float* x, int64_t n, float mean, float scale, const float* weight, const float* bias, float* out) {
+void affine<float>(const float* x, int64_t n, float mean, float scale, const float* weight, const float* bias,
+                   float* out) {
   HWY_DYNAMIC_DISPATCH(Affine32)(x, n, mean, scale, weight, bias, out);
 }
 template <>
-void affine<double>(const double* x, int64_t n, double mean, double scale, const double* weight, const double* bias, double* out) {
+void affine<double>(const double* x, int64_t n, double mean, double scale, const double* weight, const double* bias,
+                    double* out) {
   HWY_DYNAMIC_DISPATCH(Affine64)(x, n, mean, scale, weight, bias, out);
 }
 }  // namespace norm

@@ -16,9 +16,11 @@ void moments<double>(const double* x, int64_t n, double* mean, double* squares);
 template <class T>
 void affine(const T* x, int64_t n, T mean, T scale, const T* weight, const T* bias, T* out);
 template <>
-void affine<float>(const float* x, int64_t n, float mean, float scale, const float* weight, const float* bias, float* out);
+void affine<float>(const float* x, int64_t n, float mean, float scale, const float* weight, const float* bias,
+                   float* out);
 template <>
-void affine<double>(const double* x, int64_t n, double mean, double scale, const double* weight, const double* bias, double* out);
+void affine<double>(const double* x, int64_t n, double mean, double scale, const double* weight, const double* bias,
+                    double* out);
 
 float squares(const float* x, int64_t n);
 double squares(const double* x, int64_t n);

@@ -7,7 +7,8 @@
 
 namespace tn::composite {
 
-std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntView kernel, IntView stride, IntView pad, IntView dilation, bool ceil);
+std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntView kernel, IntView stride, IntView pad,
+                                                   IntView dilation, bool ceil);
 Tensor max_pool1d(const Tensor& self, IntView kernel, IntView stride, IntView pad, IntView dilation, bool ceil);
 Tensor avg_pool1d(const Tensor& self, IntView kernel, IntView stride, IntView pad, bool ceil, bool with_pad);
 Tensor adaptive_avg_pool1d(const Tensor& self, IntView output);

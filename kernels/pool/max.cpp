@@ -15,7 +15,8 @@ using Two = std::tuple<Tensor, Tensor>;
 // The values do not tell the geometry: `make` gives the windows for channels innermost or not.
 template <class F>
 Two pooled(const char* kernel, const Tensor& self, IntView sizes, MemoryFormat format, F&& make) {
-  const Tensor out = empty(sizes, self.dtype(), self.device(), format), index = empty(sizes, ScalarType::Long, self.device(), format);
+  const Tensor out = empty(sizes, self.dtype(), self.device(), format),
+               index = empty(sizes, ScalarType::Long, self.device(), format);
   if (self.is_meta() || out.numel() == 0) return {out, index};
   const ScalarType compute = compute_type(self.dtype());
   const Windows w = make(format != MemoryFormat::Contiguous);
@@ -26,7 +27,9 @@ Two pooled(const char* kernel, const Tensor& self, IntView sizes, MemoryFormat f
     int64_t* const places = index.data<int64_t>();
     for_runs<T>(w, x.data<T>(), false, [&](const Run<T>& run, int64_t at, int64_t) {
       if (run.taps > 0) return max_run(run, values + at, places + at);
-      std::fill_n(values + at, run.n, std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest());
+      std::fill_n(values + at, run.n,
+                  std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                       : std::numeric_limits<T>::lowest());
       std::fill_n(places + at, run.n, 0);  // dilation steps over the whole input
     });
   });
@@ -37,15 +40,17 @@ Two pooled(const char* kernel, const Tensor& self, IntView sizes, MemoryFormat f
 
 Two max_pool(const Spec& spec, const Tensor& self) {
   const DimVector sizes = pooled_sizes(spec, self);
-  return pooled(spec.name, self, sizes, format_of(spec.dims, self), [&](bool last) { return make_windows(spec, self, sizes, last); });
+  return pooled(spec.name, self, sizes, format_of(spec.dims, self),
+                [&](bool last) { return make_windows(spec, self, sizes, last); });
 }
 
 // Each output's gradient goes to the element that its index names.
-Tensor scatter(const char* kernel, int64_t dims, const Tensor& grad_output, const Tensor& self, const Tensor& indices, MemoryFormat format) {
+Tensor scatter(const char* kernel, int64_t dims, const Tensor& grad_output, const Tensor& self, const Tensor& indices,
+               MemoryFormat format) {
   const Tensor out = empty(self.sizes(), self.dtype(), self.device(), format);
   if (self.is_meta() || out.numel() == 0) return out;
-  TN_CHECK(grad_output.dtype() == self.dtype(), "expected dtype ", scalar_type_name(self.dtype()), " for `grad_output` but got dtype ",
-           scalar_type_name(grad_output.dtype()));
+  TN_CHECK(grad_output.dtype() == self.dtype(), "expected dtype ", scalar_type_name(self.dtype()),
+           " for `grad_output` but got dtype ", scalar_type_name(grad_output.dtype()));
   const ScalarType compute = compute_type(self.dtype());
   const Tensor grad = contiguous(cast(grad_output, compute)), places = contiguous(indices);
   const bool direct = compute == self.dtype() && out.is_contiguous();
@@ -54,19 +59,21 @@ Tensor scatter(const char* kernel, int64_t dims, const Tensor& grad_output, cons
   for (int64_t d = 1; d <= dims; ++d) pixels *= self.size(-d), outputs *= grad.size(-d);
   const int64_t planes = out.numel() / pixels;
   const bool served = with_number(compute, [&]<class T>() {
-    parallel_for(0, planes, std::max<int64_t>(1, 32768 / std::max<int64_t>(pixels, 1)), [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        T* const target = to.data<T>() + p * pixels;
-        std::fill_n(target, pixels, T{0});
-        const T* const from = grad.data<T>() + p * outputs;
-        const int64_t* const place = places.data<int64_t>() + p * outputs;
-        for (int64_t i = 0; i < outputs; ++i) {
-          if (place[i] == -1) continue;
-          TN_CHECK(place[i] >= 0 && place[i] < pixels, kernel, ": expected an index in [0, ", pixels, "), got ", place[i]);
-          target[place[i]] = static_cast<T>(target[place[i]] + from[i]);
-        }
-      }
-    });
+    parallel_for(0, planes, std::max<int64_t>(1, 32768 / std::max<int64_t>(pixels, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t p = begin; p < end; ++p) {
+                     T* const target = to.data<T>() + p * pixels;
+                     std::fill_n(target, pixels, T{0});
+                     const T* const from = grad.data<T>() + p * outputs;
+                     const int64_t* const place = places.data<int64_t>() + p * outputs;
+                     for (int64_t i = 0; i < outputs; ++i) {
+                       if (place[i] == -1) continue;
+                       TN_CHECK(place[i] >= 0 && place[i] < pixels, kernel, ": expected an index in [0, ", pixels,
+                                "), got ", place[i]);
+                       target[place[i]] = static_cast<T>(target[place[i]] + from[i]);
+                     }
+                   }
+                 });
   });
   if (!served) not_implemented(kernel, self.dtype());
   if (!direct) copy_into(out, to);
@@ -75,25 +82,31 @@ Tensor scatter(const char* kernel, int64_t dims, const Tensor& grad_output, cons
 
 Tensor max_pool_backward(const Spec& spec, const Tensor& grad, const Tensor& self, const Tensor& indices) {
   const DimVector sizes = pooled_sizes(spec, self);
-  TN_CHECK(grad.sizes() == IntView(sizes), spec.name, "_with_indices_backward: expected grad_output of size ", IntView(sizes), ", got ", grad.sizes());
-  TN_CHECK(indices.sizes() == IntView(sizes), spec.name, "_with_indices_backward: expected indices of size ", IntView(sizes), ", got ",
-           indices.sizes());
+  TN_CHECK(grad.sizes() == IntView(sizes), spec.name, "_with_indices_backward: expected grad_output of size ",
+           IntView(sizes), ", got ", grad.sizes());
+  TN_CHECK(indices.sizes() == IntView(sizes), spec.name, "_with_indices_backward: expected indices of size ",
+           IntView(sizes), ", got ", indices.sizes());
   return scatter(spec.name, spec.dims, grad, self, indices, format_of(spec.dims, self));
 }
 
 Two adaptive_max(const char* name, int64_t dims, const Tensor& self, IntView output) {
   const DimVector sizes = adaptive_sizes(name, dims, self, output);
-  if (!is_floating(self.dtype())) not_implemented(dims == 2 ? "adaptive_max_pool2d" : "adaptive_max_pool3d", self.dtype());
+  if (!is_floating(self.dtype()))
+    not_implemented(dims == 2 ? "adaptive_max_pool2d" : "adaptive_max_pool3d", self.dtype());
   const MemoryFormat format = dims == 2 ? format_of(dims, self) : MemoryFormat::Contiguous;
   return pooled(name, self, sizes, format, [&](bool last) { return adaptive_windows(dims, self, sizes, last); });
 }
 
-Tensor adaptive_max_backward(const char* name, int64_t dims, const Tensor& grad, const Tensor& self, const Tensor& indices) {
-  TN_CHECK(grad.dim() == dims + 1 || grad.dim() == dims + 2, name, ": Expected ", dims + 1, "D or ", dims + 2, "D grad_output, but got ", grad.sizes());
+Tensor adaptive_max_backward(const char* name, int64_t dims, const Tensor& grad, const Tensor& self,
+                             const Tensor& indices) {
+  TN_CHECK(grad.dim() == dims + 1 || grad.dim() == dims + 2, name, ": Expected ", dims + 1, "D or ", dims + 2,
+           "D grad_output, but got ", grad.sizes());
   for (int64_t d = 1; d < grad.dim(); ++d)
-    TN_CHECK(grad->size(d) > 0, name, ": Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
+    TN_CHECK(grad->size(d) > 0, name,
+             ": Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has sizes ",
              grad.sizes(), " with dimension ", d, " being empty");
-  TN_CHECK(grad.sizes() == indices.sizes(), name, ": expected sizes ", indices.sizes(), " for `grad_output` but got sizes ", grad.sizes());
+  TN_CHECK(grad.sizes() == indices.sizes(), name, ": expected sizes ", indices.sizes(),
+           " for `grad_output` but got sizes ", grad.sizes());
   return scatter(name, dims, grad, self, indices, dims == 2 ? format_of(dims, self) : MemoryFormat::Contiguous);
 }
 
@@ -101,22 +114,28 @@ Tensor adaptive_max_backward(const char* name, int64_t dims, const Tensor& grad,
 
 namespace native {
 
-Two max_pool2d_with_indices(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef pad, IntArrayRef dilation, bool ceil) {
+Two max_pool2d_with_indices(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef pad,
+                            IntArrayRef dilation, bool ceil) {
   return max_pool(make_spec("max_pool2d", 2, kernel, stride, pad, dilation, ceil), self);
 }
-Two max_pool3d_with_indices(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef pad, IntArrayRef dilation, bool ceil) {
+Two max_pool3d_with_indices(const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef pad,
+                            IntArrayRef dilation, bool ceil) {
   return max_pool(make_spec("max_pool3d", 3, kernel, stride, pad, dilation, ceil), self);
 }
-Tensor max_pool2d_with_indices_backward(const Tensor& grad, const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef pad,
-                                        IntArrayRef dilation, bool ceil, const Tensor& indices) {
+Tensor max_pool2d_with_indices_backward(const Tensor& grad, const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
+                                        IntArrayRef pad, IntArrayRef dilation, bool ceil, const Tensor& indices) {
   return max_pool_backward(make_spec("max_pool2d", 2, kernel, stride, pad, dilation, ceil), grad, self, indices);
 }
-Tensor max_pool3d_with_indices_backward(const Tensor& grad, const Tensor& self, IntArrayRef kernel, IntArrayRef stride, IntArrayRef pad,
-                                        IntArrayRef dilation, bool ceil, const Tensor& indices) {
+Tensor max_pool3d_with_indices_backward(const Tensor& grad, const Tensor& self, IntArrayRef kernel, IntArrayRef stride,
+                                        IntArrayRef pad, IntArrayRef dilation, bool ceil, const Tensor& indices) {
   return max_pool_backward(make_spec("max_pool3d", 3, kernel, stride, pad, dilation, ceil), grad, self, indices);
 }
-Two adaptive_max_pool2d(const Tensor& self, IntArrayRef output) { return adaptive_max("adaptive_max_pool2d()", 2, self, output); }
-Two adaptive_max_pool3d(const Tensor& self, IntArrayRef output) { return adaptive_max("adaptive_max_pool3d()", 3, self, output); }
+Two adaptive_max_pool2d(const Tensor& self, IntArrayRef output) {
+  return adaptive_max("adaptive_max_pool2d()", 2, self, output);
+}
+Two adaptive_max_pool3d(const Tensor& self, IntArrayRef output) {
+  return adaptive_max("adaptive_max_pool3d()", 3, self, output);
+}
 Tensor adaptive_max_pool2d_backward(const Tensor& grad, const Tensor& self, const Tensor& indices) {
   return adaptive_max_backward("adaptive_max_pool2d_backward()", 2, grad, self, indices);
 }

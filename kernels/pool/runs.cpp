@@ -86,7 +86,8 @@ HWY_INLINE void MeanRun(const Run<T>& run, int64_t divisor, T* HWY_RESTRICT out)
     const bool inside = i + lanes < run.n;
     const T* const base = run.x + i * run.lane_stride;
     auto sum = hn::Zero(d);
-    for (int64_t t = 0; t < run.taps; ++t) sum = hn::Add(sum, LoadStrided(d, base + run.offsets[t], run.lane_stride, inside));
+    for (int64_t t = 0; t < run.taps; ++t)
+      sum = hn::Add(sum, LoadStrided(d, base + run.offsets[t], run.lane_stride, inside));
     hn::StoreU(hn::Div(sum, by), d, out + i);
   }
 }
@@ -107,9 +108,15 @@ HWY_EXPORT(MeanRunFloat);
 HWY_EXPORT(MeanRunDouble);
 
 void max_run(const Run<float>& run, float* out, int64_t* index) { HWY_DYNAMIC_DISPATCH(MaxRunFloat)(run, out, index); }
-void max_run(const Run<double>& run, double* out, int64_t* index) { HWY_DYNAMIC_DISPATCH(MaxRunDouble)(run, out, index); }
-void mean_run(const Run<float>& run, int64_t divisor, float* out) { HWY_DYNAMIC_DISPATCH(MeanRunFloat)(run, divisor, out); }
-void mean_run(const Run<double>& run, int64_t divisor, double* out) { HWY_DYNAMIC_DISPATCH(MeanRunDouble)(run, divisor, out); }
+void max_run(const Run<double>& run, double* out, int64_t* index) {
+  HWY_DYNAMIC_DISPATCH(MaxRunDouble)(run, out, index);
+}
+void mean_run(const Run<float>& run, int64_t divisor, float* out) {
+  HWY_DYNAMIC_DISPATCH(MeanRunFloat)(run, divisor, out);
+}
+void mean_run(const Run<double>& run, int64_t divisor, double* out) {
+  HWY_DYNAMIC_DISPATCH(MeanRunDouble)(run, divisor, out);
+}
 
 }  // namespace tn::pool
 #endif

@@ -13,8 +13,8 @@ namespace tn::pool {
 
 using Three = std::array<int64_t, 3>;
 
-// The valid taps of each output along one dimension: first, first + step, ... The outputs [inner_from, inner_to) have all
-// taps, and their first ones lie `stride` apart.
+// The valid taps of each output along one dimension: first, first + step, ... The outputs [inner_from, inner_to) have
+// all taps, and their first ones lie `stride` apart.
 struct Axis {
   int64_t size = 1, step = 1, stride = 1, inner_from = 0, inner_to = 0;
   std::vector<int64_t> first, count;
@@ -76,8 +76,14 @@ void for_runs(const Windows& w, const T* x, bool with_pad, F&& f) {
           for (size_t k = 0; k < indices.size(); ++k) offsets[k] = indices[k] * lanes;
           places = offsets.data();
         }
-        const int64_t divisor = with_pad ? az.padded[z] * ay.padded[y] * ax.padded[at] : static_cast<int64_t>(indices.size());
-        const Run<T> run{base, places, indices.data(), static_cast<int64_t>(indices.size()), w.last ? 1 : ax.stride, w.last ? 0 : ax.stride,
+        const int64_t divisor =
+            with_pad ? az.padded[z] * ay.padded[y] * ax.padded[at] : static_cast<int64_t>(indices.size());
+        const Run<T> run{base,
+                         places,
+                         indices.data(),
+                         static_cast<int64_t>(indices.size()),
+                         w.last ? 1 : ax.stride,
+                         w.last ? 0 : ax.stride,
                          w.last ? lanes : n};
         f(run, ((plane * pixels) + row * width + o) * lanes, divisor);
       };
@@ -131,7 +137,8 @@ struct Spec {
 };
 
 // Lists as given, with one value for all dimensions, no stride for the kernel's.
-Spec make_spec(const char* name, int64_t dims, IntView kernel, IntView stride, IntView pad, IntView dilation, bool ceil);
+Spec make_spec(const char* name, int64_t dims, IntView kernel, IntView stride, IntView pad, IntView dilation,
+               bool ceil);
 // Sizes of the result, checked as upstream checks.
 DimVector pooled_sizes(const Spec& spec, const Tensor& input);
 DimVector adaptive_sizes(const char* name, int64_t dims, const Tensor& input, IntView output);

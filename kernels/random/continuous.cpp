@@ -108,9 +108,8 @@ double next_normal(GeneratorImpl& generator, double mean, double std) {
 }
 
 void uniform(const Target& out, double from, double to, GeneratorImpl& generator) {
-  const bool served = with_type < kFloats | kReduced > (out.dtype, [&]<class T>(T) {
-                                              check_bounds(from, to, out.dtype, kLargest<T>);
-                                            });
+  const bool served =
+      with_type < kFloats | kReduced > (out.dtype, [&]<class T>(T) { check_bounds(from, to, out.dtype, kLargest<T>); });
   if (!served) not_implemented("check_uniform_bounds", out.dtype);
   if (numel(out) == 0) return;
   with_type<kFloats | kReduced>(out.dtype, [&]<class T>(T) {
@@ -152,18 +151,17 @@ void normal(const Target& out, double mean, double std, GeneratorImpl& generator
   TN_CHECK(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
   const int64_t n = numel(out);
   if (n == 0) return;
-  const bool served =
-      with_type < kFloats | kReduced > (out.dtype, [&]<class T>(T) {
-                              if (n >= 16 && is_contiguous(out)) {
-                                const std::lock_guard lock(generator.mutex());
-                                normal_contiguous(static_cast<T*>(out.data), n, mean, std, generator);
-                              } else {
-                                fill<T>(out, generator, [&](T* data, int64_t count) {
-                                  for (int64_t i = 0; i < count; ++i)
-                                    data[i] = element<T>(next_normal(generator, mean, std));
-                                });
-                              }
-                            });
+  const bool served = with_type < kFloats | kReduced > (out.dtype, [&]<class T>(T) {
+                                              if (n >= 16 && is_contiguous(out)) {
+                                                const std::lock_guard lock(generator.mutex());
+                                                normal_contiguous(static_cast<T*>(out.data), n, mean, std, generator);
+                                              } else {
+                                                fill<T>(out, generator, [&](T* data, int64_t count) {
+                                                  for (int64_t i = 0; i < count; ++i)
+                                                    data[i] = element<T>(next_normal(generator, mean, std));
+                                                });
+                                              }
+                                            });
   if (!served) not_implemented("normal_kernel_cpu", out.dtype);
 }
 
@@ -173,8 +171,7 @@ void log_normal(const Target& out, double mean, double std, GeneratorImpl& gener
   const bool served = with_type < kFloats | kReduced > (out.dtype, [&]<class T>(T) {
                                               fill<T>(out, generator, [&](T* data, int64_t count) {
                                                 for (int64_t i = 0; i < count; ++i)
-                                                  data[i] =
-                                                      element<T>(std::exp(next_normal(generator, mean, std)));
+                                                  data[i] = element<T>(std::exp(next_normal(generator, mean, std)));
                                               });
                                             });
   if (!served) not_implemented("log_normal_cpu", out.dtype);

@@ -19,9 +19,7 @@ template <class T>
 int64_t round_trip(int64_t v) {
   return static_cast<int64_t>(to_float(element<T>(v)));
 }
-inline int floor_log2(int64_t v) {
-  return v == 0 ? 0 : 63 - std::countl_zero(static_cast<uint64_t>(std::abs(v)));
-}
+inline int floor_log2(int64_t v) { return v == 0 ? 0 : 63 - std::countl_zero(static_cast<uint64_t>(std::abs(v))); }
 
 template <class T>
 int64_t raised_from(int64_t from) {
@@ -41,15 +39,14 @@ void check_range(int64_t from, int64_t last, ScalarType dtype) {
     TN_CHECK(last >= low && last <= high, "to - 1 is out of bounds for ", type);
   };
   if (dtype == ScalarType::UInt64) return check(int64_t{0}, std::numeric_limits<int64_t>::max());
-  const bool served =
-      with_type < kAllTypes | kUnsigned > (dtype, [&]<class T>(T) {
-                                if constexpr (is_float<T>) {
-                                  check(-kLargest<T>, kLargest<T>);
-                                } else if constexpr (!std::is_same_v<T, uint64_t>) {
-                                  check(static_cast<int64_t>(std::numeric_limits<T>::lowest()),
-                                        static_cast<int64_t>(std::numeric_limits<T>::max()));
-                                }
-                              });
+  const bool served = with_type < kAllTypes | kUnsigned > (dtype, [&]<class T>(T) {
+                                                if constexpr (is_float<T>) {
+                                                  check(-kLargest<T>, kLargest<T>);
+                                                } else if constexpr (!std::is_same_v<T, uint64_t>) {
+                                                  check(static_cast<int64_t>(std::numeric_limits<T>::lowest()),
+                                                        static_cast<int64_t>(std::numeric_limits<T>::max()));
+                                                }
+                                              });
   TN_CHECK(served, "check_random_bounds handles only integral, floating-point and boolean types");
 }
 
@@ -57,9 +54,7 @@ void check_range(int64_t from, int64_t last, ScalarType dtype) {
 template <class T>
 void fill_range(const Target& out, uint64_t range, int64_t base, GeneratorImpl& generator) {
   fill<T>(out, generator, [&](T* data, int64_t n) {
-    const auto shifted = [=](uint64_t v) {
-      return element<T>(static_cast<int64_t>(v + static_cast<uint64_t>(base)));
-    };
+    const auto shifted = [=](uint64_t v) { return element<T>(static_cast<int64_t>(v + static_cast<uint64_t>(base))); };
     // From here on 32 bits would favour small numbers visibly.
     if (range >= uint64_t{1} << 28) {
       draw64(generator, data, n, [&](uint64_t bits) { return shifted(bits % range); });
@@ -108,14 +103,11 @@ void random(const Target& out, GeneratorImpl& generator) {
   const bool served = with_type<kAllTypes>(out.dtype, [&]<class T>(T) {
     fill<T>(out, generator, [&](T* data, int64_t n) {
       if constexpr (std::is_same_v<T, double>) {
-        draw64(generator, data, n,
-               [](uint64_t bits) { return static_cast<double>(bits % ((uint64_t{1} << 53) + 1)); });
+        draw64(generator, data, n, [](uint64_t bits) { return static_cast<double>(bits % ((uint64_t{1} << 53) + 1)); });
       } else if constexpr (is_float<T>) {
-        draw32(generator, data, n,
-               [](uint32_t bits) { return element<T>(bits % ((uint32_t{1} << kDigits<T>)+1)); });
+        draw32(generator, data, n, [](uint32_t bits) { return element<T>(bits % ((uint32_t{1} << kDigits<T>)+1)); });
       } else if constexpr (std::is_same_v<T, int64_t>) {
-        draw64(generator, data, n,
-               [](uint64_t bits) { return static_cast<T>(bits & std::numeric_limits<T>::max()); });
+        draw64(generator, data, n, [](uint64_t bits) { return static_cast<T>(bits & std::numeric_limits<T>::max()); });
       } else {
         draw32(generator, data, n, [](uint32_t bits) {
           return static_cast<T>(bits & static_cast<uint32_t>(std::numeric_limits<T>::max()));
@@ -135,8 +127,8 @@ void random_from_to(const Target& out, int64_t from, std::optional<int64_t> to, 
       from = raised_from<T>(from);
       end = lowered_to<T>(end);
       TN_CHECK(from < end,
-               "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=",
-               from, " >= to=", end);
+               "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=", from,
+               " >= to=", end);
     });
     check_range(from, end - 1, out.dtype);
     range = static_cast<uint64_t>(end) - static_cast<uint64_t>(from);
@@ -161,17 +153,15 @@ void random_from_to(const Target& out, int64_t from, std::optional<int64_t> to, 
   }
   if (numel(out) == 0) return;
   if (range != 0) {
-    const bool served = with_type < kAllTypes | kUnsigned > (out.dtype, [&]<class T>(T) {
-                                                  fill_range<T>(out, range, from, generator);
-                                                });
+    const bool served = with_type < kAllTypes |
+                        kUnsigned > (out.dtype, [&]<class T>(T) { fill_range<T>(out, range, from, generator); });
     if (!served) not_implemented("random_from_to_kernel_cpu", out.dtype);
     return;
   }
   const bool served =
       with_type < kFloats | kReduced |
       kInts > (out.dtype, [&]<class T>(T) {
-        if constexpr (std::is_same_v<T, int64_t> || std::is_floating_point_v<T> ||
-                      std::is_same_v<T, BFloat16>) {
+        if constexpr (std::is_same_v<T, int64_t> || std::is_floating_point_v<T> || std::is_same_v<T, BFloat16>) {
           fill<T>(out, generator, [&](T* data, int64_t n) {
             draw64(generator, data, n, [](uint64_t bits) { return element<T>(static_cast<int64_t>(bits)); });
           });
@@ -207,8 +197,7 @@ void bernoulli(const Target& out, const Source& p, GeneratorImpl& generator) {
                                                    check_probability(chance >= 0 && chance <= 1);
                                                    if constexpr (std::is_same_v<P, double>)
                                                      return unit(generator.random64()) < chance ? 1.0f : 0.0f;
-                                                   else
-                                                     return unit(generator.random()) < chance ? 1.0f : 0.0f;
+                                                   else return unit(generator.random()) < chance ? 1.0f : 0.0f;
                                                  });
                                                });
     if (!weighed) not_implemented("bernoulli_tensor_cpu_p_", p.dtype);
@@ -224,30 +213,21 @@ void check_permutation_fits(int64_t n, ScalarType dtype) {
     TN_CHECK(n <= limit, "value cannot be converted to type ", type, " without overflow");
   };
   switch (dtype) {
-    case ScalarType::Half:
-      return at_most((int64_t{1} << 11) + 1, "2049", "Half");
-    case ScalarType::Float:
-      return at_most((int64_t{1} << 24) + 1, "2^24+1", "Float");
-    case ScalarType::Double:
-      return at_most((int64_t{1} << 53) + 1, "2^53+1", "Double");
-    case ScalarType::Byte:
-      return converts(256, "uint8_t");
-    case ScalarType::Char:
-      return converts(128, "int8_t");
-    case ScalarType::Short:
-      return converts(32768, "int16_t");
-    case ScalarType::Int:
-      return converts(int64_t{1} << 31, "int");
-    default:
-      return;
+    case ScalarType::Half: return at_most((int64_t{1} << 11) + 1, "2049", "Half");
+    case ScalarType::Float: return at_most((int64_t{1} << 24) + 1, "2^24+1", "Float");
+    case ScalarType::Double: return at_most((int64_t{1} << 53) + 1, "2^53+1", "Double");
+    case ScalarType::Byte: return converts(256, "uint8_t");
+    case ScalarType::Char: return converts(128, "int8_t");
+    case ScalarType::Short: return converts(32768, "int16_t");
+    case ScalarType::Int: return converts(int64_t{1} << 31, "int");
+    default: return;
   }
 }
 
 void randperm(ScalarType dtype, void* data, int64_t n, int64_t stride, GeneratorImpl& generator) {
   TN_CHECK(n >= 0, "n must be non-negative, got", n);
-  const bool served = with_type < kFloats | kReduced | kInts > (dtype, [&]<class T>(T) {
-                                                         shuffle(static_cast<T*>(data), n, stride, generator);
-                                                       });
+  const bool served = with_type < kFloats | kReduced |
+                      kInts > (dtype, [&]<class T>(T) { shuffle(static_cast<T*>(data), n, stride, generator); });
   if (!served) not_implemented("randperm", dtype);
 }
 

@@ -19,9 +19,7 @@ inline constexpr int64_t kBlock = 512;
 
 // The fraction in [0, 1) that upstream makes of raw bits: as many low bits as the type's significand has.
 inline double unit(uint64_t bits) { return static_cast<double>(bits & ((uint64_t{1} << 53) - 1)) * 0x1p-53; }
-inline float unit(uint32_t bits) {
-  return static_cast<float>(static_cast<int32_t>(bits & 0xffffff)) * 0x1p-24f;
-}
+inline float unit(uint32_t bits) { return static_cast<float>(static_cast<int32_t>(bits & 0xffffff)) * 0x1p-24f; }
 
 // out[i] = f(32 raw bits), in draw order.
 template <class T, class F>
@@ -41,8 +39,7 @@ void draw64(GeneratorImpl& generator, T* out, int64_t n, F f) {
   while (n > 0) {
     const int64_t count = n < kBlock ? n : kBlock;
     generator.random_block(bits, 2 * count);
-    for (int64_t i = 0; i < count; ++i)
-      out[i] = f(static_cast<uint64_t>(bits[2 * i]) << 32 | bits[2 * i + 1]);
+    for (int64_t i = 0; i < count; ++i) out[i] = f(static_cast<uint64_t>(bits[2 * i]) << 32 | bits[2 * i + 1]);
     out += count;
     n -= count;
   }

@@ -74,9 +74,7 @@ void check_std(const Tensor& std) {
 
 }  // namespace
 
-Tensor dropout(const Tensor& input, double p, bool train) {
-  return drop(input, p, train, {}, Form::Functional);
-}
+Tensor dropout(const Tensor& input, double p, bool train) { return drop(input, p, train, {}, Form::Functional); }
 const Tensor& dropout_(const Tensor& self, double p, bool train) { return drop_(self, p, train, {}); }
 Tensor alpha_dropout(const Tensor& input, double p, bool train) {
   return drop(input, p, train, {.alpha = true}, Form::Functional);

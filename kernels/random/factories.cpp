@@ -16,15 +16,13 @@ using Pinned = std::optional<bool>;
 void check_options(std::string_view op, LayoutArg layout, Pinned pin_memory) {
   if (layout && *layout != Layout::Strided)
     refuse(str("aten::", op), str("layout ", layout_name(*layout)), "random tensors are strided");
-  if (pin_memory.value_or(false))
-    refuse(str("aten::", op), "pin_memory", "there is no accelerator to pin memory for");
+  if (pin_memory.value_or(false)) refuse(str("aten::", op), "pin_memory", "there is no accelerator to pin memory for");
 }
 
 Tensor make(std::string_view op, IntView size, ScalarType dtype, LayoutArg layout, DeviceArg device,
             Pinned pin_memory) {
   check_options(op, layout, pin_memory);
-  for (const int64_t s : size)
-    TN_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
+  for (const int64_t s : size) TN_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", size);
   return empty(size, dtype, device.value_or(Device()));
 }
 
@@ -83,8 +81,8 @@ const Tensor& normal_float_float_out(double mean, double std, IntView size, Gene
                                      const Tensor& out) {
   return normal_(sized(out, size), mean, std, generator);
 }
-Tensor randn_generator(IntView size, GeneratorImpl* generator, Dtype dtype, LayoutArg layout,
-                       DeviceArg device, Pinned pin_memory) {
+Tensor randn_generator(IntView size, GeneratorImpl* generator, Dtype dtype, LayoutArg layout, DeviceArg device,
+                       Pinned pin_memory) {
   return normal_float_float(0, 1, size, generator, dtype, layout, device, pin_memory);
 }
 Tensor randn(IntView size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
@@ -117,8 +115,7 @@ Tensor randint_generator(int64_t high, IntView size, GeneratorImpl* generator, D
                          DeviceArg device, Pinned pin_memory) {
   return randint_low_generator(0, high, size, generator, dtype, layout, device, pin_memory);
 }
-Tensor randint(int64_t high, IntView size, Dtype dtype, LayoutArg layout, DeviceArg device,
-               Pinned pin_memory) {
+Tensor randint(int64_t high, IntView size, Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory) {
   return randint_low_generator(0, high, size, nullptr, dtype, layout, device, pin_memory);
 }
 const Tensor& randint_low_generator_out(int64_t low, int64_t high, IntView size, GeneratorImpl* generator,
@@ -134,30 +131,24 @@ const Tensor& randint_generator_out(int64_t high, IntView size, GeneratorImpl* g
 const Tensor& randint_out(int64_t high, IntView size, const Tensor& out) {
   return randint_low_generator_out(0, high, size, nullptr, out);
 }
-Tensor randint_like_low_generator_dtype(const Tensor& self, int64_t low, int64_t high,
-                                        GeneratorImpl* generator, Dtype dtype, LayoutArg layout,
-                                        DeviceArg device, Pinned pin_memory,
+Tensor randint_like_low_generator_dtype(const Tensor& self, int64_t low, int64_t high, GeneratorImpl* generator,
+                                        Dtype dtype, LayoutArg layout, DeviceArg device, Pinned pin_memory,
                                         std::optional<MemoryFormat> memory_format) {
   Tensor result = make_like("randint_like", self, dtype, layout, device, pin_memory, memory_format);
   random__from(result, low, high, generator);
   return result;
 }
 Tensor randint_like_low_dtype(const Tensor& self, int64_t low, int64_t high, Dtype dtype, LayoutArg layout,
-                              DeviceArg device, Pinned pin_memory,
-                              std::optional<MemoryFormat> memory_format) {
-  return randint_like_low_generator_dtype(self, low, high, nullptr, dtype, layout, device, pin_memory,
-                                          memory_format);
+                              DeviceArg device, Pinned pin_memory, std::optional<MemoryFormat> memory_format) {
+  return randint_like_low_generator_dtype(self, low, high, nullptr, dtype, layout, device, pin_memory, memory_format);
 }
-Tensor randint_like_generator(const Tensor& self, int64_t high, GeneratorImpl* generator, Dtype dtype,
-                              LayoutArg layout, DeviceArg device, Pinned pin_memory,
-                              std::optional<MemoryFormat> memory_format) {
-  return randint_like_low_generator_dtype(self, 0, high, generator, dtype, layout, device, pin_memory,
-                                          memory_format);
+Tensor randint_like_generator(const Tensor& self, int64_t high, GeneratorImpl* generator, Dtype dtype, LayoutArg layout,
+                              DeviceArg device, Pinned pin_memory, std::optional<MemoryFormat> memory_format) {
+  return randint_like_low_generator_dtype(self, 0, high, generator, dtype, layout, device, pin_memory, memory_format);
 }
 Tensor randint_like(const Tensor& self, int64_t high, Dtype dtype, LayoutArg layout, DeviceArg device,
                     Pinned pin_memory, std::optional<MemoryFormat> memory_format) {
-  return randint_like_low_generator_dtype(self, 0, high, nullptr, dtype, layout, device, pin_memory,
-                                          memory_format);
+  return randint_like_low_generator_dtype(self, 0, high, nullptr, dtype, layout, device, pin_memory, memory_format);
 }
 
 // ---- randperm
@@ -172,11 +163,10 @@ const Tensor& randperm_generator_out(int64_t n, GeneratorImpl* generator, const 
   return out;
 }
 const Tensor& randperm_out(int64_t n, const Tensor& out) { return randperm_generator_out(n, nullptr, out); }
-Tensor randperm_generator(int64_t n, GeneratorImpl* generator, Dtype dtype, LayoutArg layout,
-                          DeviceArg device, Pinned pin_memory) {
+Tensor randperm_generator(int64_t n, GeneratorImpl* generator, Dtype dtype, LayoutArg layout, DeviceArg device,
+                          Pinned pin_memory) {
   const int64_t size[] = {n};
-  Tensor result =
-      make("randperm", IntView(size, 1), dtype.value_or(ScalarType::Long), layout, device, pin_memory);
+  Tensor result = make("randperm", IntView(size, 1), dtype.value_or(ScalarType::Long), layout, device, pin_memory);
   randperm_generator_out(n, generator, result);
   return result;
 }

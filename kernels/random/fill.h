@@ -61,11 +61,10 @@ struct Weights {
   const void* data;
   int64_t rows, categories, row_stride, stride;
 };
-void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out,
-                                  GeneratorImpl& generator);
+void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out, GeneratorImpl& generator);
 // The largest weights / exponential noise of each row. `noise` is scratch of the weights' dtype and sizes,
 // whose strides say in which order it is drawn.
-void multinomial_without_replacement(const Weights& weights, int64_t samples, int64_t* out,
-                                     const Target& noise, GeneratorImpl& generator);
+void multinomial_without_replacement(const Weights& weights, int64_t samples, int64_t* out, const Target& noise,
+                                     GeneratorImpl& generator);
 
 }  // namespace tn::rng

@@ -35,10 +35,8 @@ void choose(const Weights& w, int64_t samples, int64_t* out, GeneratorImpl& gene
       size_t low = 0, high = cumulative.size();
       while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (static_cast<double>(cumulative[middle]) < u)
-          low = middle + 1;
-        else
-          high = middle;
+        if (static_cast<double>(cumulative[middle]) < u) low = middle + 1;
+        else high = middle;
       }
       *out++ = static_cast<int64_t>(low);
     }
@@ -101,16 +99,14 @@ void check_weights(const Weights& w) {
 
 }  // namespace
 
-void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out,
-                                  GeneratorImpl& generator) {
-  const bool served = with_type < kFloats | kReduced > (weights.dtype, [&]<class T>(T) {
-                                              choose<T>(weights, samples, out, generator);
-                                            });
+void multinomial_with_replacement(const Weights& weights, int64_t samples, int64_t* out, GeneratorImpl& generator) {
+  const bool served = with_type < kFloats |
+                      kReduced > (weights.dtype, [&]<class T>(T) { choose<T>(weights, samples, out, generator); });
   if (!served) not_implemented("multinomial", weights.dtype);
 }
 
-void multinomial_without_replacement(const Weights& weights, int64_t samples, int64_t* out,
-                                     const Target& noise, GeneratorImpl& generator) {
+void multinomial_without_replacement(const Weights& weights, int64_t samples, int64_t* out, const Target& noise,
+                                     GeneratorImpl& generator) {
   const bool served = with_type < kFloats | kReduced > (weights.dtype, [&]<class T>(T) {
                                               check_weights<T>(weights);
                                               exponential(noise, 1.0, generator);

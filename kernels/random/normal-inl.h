@@ -66,8 +66,8 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE void SinCosTurn(D d, V x, V& sine, V& cosine) {
   const hn::RebindToSigned<D> di;
   // The octant, rounded up to an even one, and the rest of the angle in [-pi/4, pi/4]: pi/4 in three parts.
-  const auto octant = hn::And(
-      hn::Add(hn::ConvertTo(di, hn::Mul(x, hn::Set(d, 1.27323954473516f))), hn::Set(di, 1)), hn::Set(di, ~1));
+  const auto octant =
+      hn::And(hn::Add(hn::ConvertTo(di, hn::Mul(x, hn::Set(d, 1.27323954473516f))), hn::Set(di, 1)), hn::Set(di, ~1));
   const auto turns = hn::ConvertTo(d, octant);
   x = Fused(d, turns, hn::Set(d, -0.78515625f), x);
   x = Fused(d, turns, hn::Set(d, -2.4187564849853515625e-4f), x);

@@ -28,8 +28,8 @@ DimVector expanded_strides(const Tensor& t, IntView sizes) {
     const auto at = static_cast<size_t>(extra + d);
     const int64_t own = t.impl()->size(d);
     TN_CHECK(own == sizes[at] || own == 1, "The expanded size of the tensor (", sizes[at],
-             ") must match the existing size (", own, ") at non-singleton dimension ", at,
-             ".  Target sizes: ", sizes, ".  Tensor sizes: ", t.sizes());
+             ") must match the existing size (", own, ") at non-singleton dimension ", at, ".  Target sizes: ", sizes,
+             ".  Tensor sizes: ", t.sizes());
     strides[at] = own == sizes[at] ? t.impl()->stride(d) : 0;
   }
   return strides;
@@ -88,8 +88,7 @@ const Tensor& exponential_(const Tensor& self, double lambd, GeneratorImpl* gene
 
 const Tensor& geometric_(const Tensor& self, double p, GeneratorImpl* generator) {
   if (self.is_complex()) rng::not_implemented("geometric_cpu", self.dtype());
-  return rng::fill_tensor(self, generator,
-                          [=](const rng::Target& t, GeneratorImpl& g) { rng::geometric(t, p, g); });
+  return rng::fill_tensor(self, generator, [=](const rng::Target& t, GeneratorImpl& g) { rng::geometric(t, p, g); });
 }
 
 const Tensor& cauchy_(const Tensor& self, double median, double sigma, GeneratorImpl* generator) {
@@ -103,11 +102,10 @@ const Tensor& random_(const Tensor& self, GeneratorImpl* generator) {
   return rng::fill_tensor(self, generator, [](const rng::Target& t, GeneratorImpl& g) { rng::random(t, g); });
 }
 
-const Tensor& random__from(const Tensor& self, int64_t from, std::optional<int64_t> to,
-                           GeneratorImpl* generator) {
+const Tensor& random__from(const Tensor& self, int64_t from, std::optional<int64_t> to, GeneratorImpl* generator) {
   TN_CHECK(!self.is_complex(), "check_random_bounds handles only integral, floating-point and boolean types");
-  return rng::fill_tensor(
-      self, generator, [=](const rng::Target& t, GeneratorImpl& g) { rng::random_from_to(t, from, to, g); });
+  return rng::fill_tensor(self, generator,
+                          [=](const rng::Target& t, GeneratorImpl& g) { rng::random_from_to(t, from, to, g); });
 }
 
 const Tensor& random__to(const Tensor& self, int64_t to, GeneratorImpl* generator) {
@@ -116,8 +114,7 @@ const Tensor& random__to(const Tensor& self, int64_t to, GeneratorImpl* generato
 
 const Tensor& bernoulli__float(const Tensor& self, double p, GeneratorImpl* generator) {
   if (self.is_complex()) rng::not_implemented("bernoulli_scalar_cpu_", self.dtype());
-  return rng::fill_tensor(self, generator,
-                          [=](const rng::Target& t, GeneratorImpl& g) { rng::bernoulli(t, p, g); });
+  return rng::fill_tensor(self, generator, [=](const rng::Target& t, GeneratorImpl& g) { rng::bernoulli(t, p, g); });
 }
 
 const Tensor& bernoulli__Tensor(const Tensor& self, const Tensor& p, GeneratorImpl* generator) {
@@ -155,9 +152,8 @@ Tensor poisson(const Tensor& self, GeneratorImpl* generator) {
 }
 
 Tensor binomial(const Tensor& count, const Tensor& prob, GeneratorImpl* generator) {
-  TN_CHECK_AS(
-      Value, is_floating(count.dtype()),
-      "binomial only supports floating-point dtypes for count, got: ", scalar_type_name(count.dtype()));
+  TN_CHECK_AS(Value, is_floating(count.dtype()),
+              "binomial only supports floating-point dtypes for count, got: ", scalar_type_name(count.dtype()));
   TN_CHECK_AS(Value, is_floating(prob.dtype()),
               "binomial only supports floating-point dtypes for prob, got: ", scalar_type_name(prob.dtype()));
   TN_CHECK(count.dtype() == prob.dtype(), "Found dtype ", scalar_type_name(prob.dtype()), " but expected ",
@@ -181,11 +177,11 @@ Tensor _standard_gamma(const Tensor& self, GeneratorImpl* generator) {
   return result;
 }
 
-const Tensor& multinomial_out(const Tensor& self, int64_t num_samples, bool replacement,
-                              GeneratorImpl* generator, const Tensor& out) {
+const Tensor& multinomial_out(const Tensor& self, int64_t num_samples, bool replacement, GeneratorImpl* generator,
+                              const Tensor& out) {
   TN_CHECK(self.dim() > 0 && self.dim() <= 2, "prob_dist must be 1 or 2 dim");
-  TN_CHECK(is_floating(self.dtype()), "multinomial only supports floating-point dtypes for input, got: ",
-           scalar_type_name(self.dtype()));
+  TN_CHECK(is_floating(self.dtype()),
+           "multinomial only supports floating-point dtypes for input, got: ", scalar_type_name(self.dtype()));
   TN_CHECK(out.dtype() == ScalarType::Long,
            "multinomial expects Long tensor out, got: ", scalar_type_name(out.dtype()));
   TN_CHECK(num_samples > 0, "cannot sample n_sample <= 0 samples");
@@ -198,8 +194,8 @@ const Tensor& multinomial_out(const Tensor& self, int64_t num_samples, bool repl
   resize_impl(*out.impl(), self.dim() == 2 ? IntView(sizes, 2) : IntView(sizes + 1, 1));
   if (out.is_meta() || out.numel() == 0) return out;
 
-  const rng::Weights weights{
-      self.dtype(), self.data_ptr(), rows, categories, self.dim() == 2 ? self.stride(0) : 0, self.stride(-1)};
+  const rng::Weights weights{self.dtype(),   self.data_ptr(), rows, categories, self.dim() == 2 ? self.stride(0) : 0,
+                             self.stride(-1)};
   GeneratorImpl& g = generator_or_default(generator);
   // The samplers write densely; an out= tensor keeps its strides.
   const Tensor dense = out.is_contiguous() ? out : empty(out.sizes(), ScalarType::Long);
@@ -207,10 +203,8 @@ const Tensor& multinomial_out(const Tensor& self, int64_t num_samples, bool repl
   if (replacement && num_samples != 1) {
     rng::multinomial_with_replacement(weights, num_samples, dense.data<int64_t>(), g);
   } else {
-    const Tensor noise =
-        empty_strided(self.sizes(), preserved_strides(self.sizes(), self.strides()), self.dtype());
-    rng::multinomial_without_replacement(weights, num_samples, dense.data<int64_t>(),
-                                         rng::TensorTarget(noise), g);
+    const Tensor noise = empty_strided(self.sizes(), preserved_strides(self.sizes(), self.strides()), self.dtype());
+    rng::multinomial_without_replacement(weights, num_samples, dense.data<int64_t>(), rng::TensorTarget(noise), g);
   }
   if (!dense.is_same(out)) copy_into(out, dense);
   return out;

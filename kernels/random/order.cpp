@@ -18,8 +18,7 @@ int Walk::compare(int a, int b) const {
 }
 
 Walk::Walk(IntView sizes, std::span<const IntView> operands) {
-  TN_CHECK(sizes.size() <= kMaxDims, "random fill: expected at most ", kMaxDims, " dimensions, got ",
-           sizes.size());
+  TN_CHECK(sizes.size() <= kMaxDims, "random fill: expected at most ", kMaxDims, " dimensions, got ", sizes.size());
   dims_ = static_cast<int>(sizes.size());
   operands_ = static_cast<int>(operands.size());
   for (int d = 0; d < dims_; ++d) {

@@ -19,8 +19,7 @@ class Walk {
  public:
   Walk(IntView sizes, IntView first) : Walk(sizes, std::span(&first, 1)) {}
   Walk(IntView sizes, IntView first, IntView second) : Walk(sizes, std::array{first, second}) {}
-  Walk(IntView sizes, IntView first, IntView second, IntView third)
-      : Walk(sizes, std::array{first, second, third}) {}
+  Walk(IntView sizes, IntView first, IntView second, IntView third) : Walk(sizes, std::array{first, second, third}) {}
 
   int64_t numel() const { return numel_; }
   // One run over the whole, in memory order.

@@ -14,7 +14,9 @@
 namespace tn {
 namespace {
 
-double slope_without_noise(const Scalar& lower, const Scalar& upper) { return (lower.to_double() + upper.to_double()) / 2; }
+double slope_without_noise(const Scalar& lower, const Scalar& upper) {
+  return (lower.to_double() + upper.to_double()) / 2;
+}
 
 struct Range {
   double lower, upper;
@@ -36,15 +38,16 @@ void draw_slopes(const Tensor& input, const Tensor& noise, const Tensor& out, Ra
   }
 }
 
-void into(const Tensor& self, const Tensor& noise, const Tensor& out, const Scalar& lower, const Scalar& upper, bool training,
-          GeneratorImpl* chosen) {
+void into(const Tensor& self, const Tensor& noise, const Tensor& out, const Scalar& lower, const Scalar& upper,
+          bool training, GeneratorImpl* chosen) {
   if (!training) {
     at::leaky_relu_out(out, self, Scalar(slope_without_noise(lower, upper)));
     return;
   }
   const Range range{lower.to_double(), upper.to_double()};
   TN_CHECK(range.lower <= range.upper, "Lower bound should be less than or equal to the upper bound");
-  TN_CHECK(self.sizes() == noise.sizes(), "noise tensor shape must match self tensor shape. Got self.shape = ", self.sizes(),
+  TN_CHECK(self.sizes() == noise.sizes(),
+           "noise tensor shape must match self tensor shape. Got self.shape = ", self.sizes(),
            " noise.shape = ", noise.sizes());
   if (self.numel() == 0) return;
   const Tensor input = contiguous(self), slopes = noise.is_contiguous() ? noise : empty(noise.sizes(), noise.dtype());
@@ -63,19 +66,20 @@ void into(const Tensor& self, const Tensor& noise, const Tensor& out, const Scal
 
 }  // namespace
 
-Tensor native::rrelu_with_noise(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
-                                GeneratorImpl* generator) {
+Tensor native::rrelu_with_noise(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper,
+                                bool training, GeneratorImpl* generator) {
   const Tensor out = empty(self.sizes(), self.dtype(), self.device());
   into(self, noise, out, lower, upper, training, generator);
   return out;
 }
-const Tensor& native::rrelu_with_noise_(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
-                                        GeneratorImpl* generator) {
+const Tensor& native::rrelu_with_noise_(const Tensor& self, const Tensor& noise, const Scalar& lower,
+                                        const Scalar& upper, bool training, GeneratorImpl* generator) {
   into(self, noise, self, lower, upper, training, generator);
   return self;
 }
-const Tensor& native::rrelu_with_noise_out(const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
-                                           GeneratorImpl* generator, const Tensor& out) {
+const Tensor& native::rrelu_with_noise_out(const Tensor& self, const Tensor& noise, const Scalar& lower,
+                                           const Scalar& upper, bool training, GeneratorImpl* generator,
+                                           const Tensor& out) {
   resize_output(out, self.sizes());
   into(self, noise, out, lower, upper, training, generator);
   return out;
@@ -87,12 +91,13 @@ Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool 
   TN_CHECK(lower.to_double() <= upper.to_double(), "Lower bound should be less than or equal to the upper bound");
   return at::rrelu_with_noise(self, at::empty_like(self), lower, upper, training, generator);
 }
-const Tensor& rrelu_(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, GeneratorImpl* generator) {
+const Tensor& rrelu_(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+                     GeneratorImpl* generator) {
   TN_CHECK(lower.to_double() <= upper.to_double(), "Lower bound should be less than or equal to the upper bound");
   return at::rrelu_with_noise_(self, at::empty_like(self), lower, upper, training, generator);
 }
-Tensor rrelu_backward(const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
-                      bool self_is_result) {
+Tensor rrelu_backward(const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower,
+                      const Scalar& upper, bool training, bool self_is_result) {
   if (training && upper.to_double() - lower.to_double() > 1e-6) return at::mul(noise, grad);
   return at::leaky_relu_backward(grad, self, Scalar(slope_without_noise(lower, upper)), self_is_result);
 }

@@ -9,8 +9,9 @@ class GeneratorImpl;
 namespace tn::composite {
 
 Tensor rrelu(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, GeneratorImpl* generator);
-const Tensor& rrelu_(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, GeneratorImpl* generator);
-Tensor rrelu_backward(const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
-                      bool self_is_result);
+const Tensor& rrelu_(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+                     GeneratorImpl* generator);
+Tensor rrelu_backward(const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower,
+                      const Scalar& upper, bool training, bool self_is_result);
 
 }  // namespace tn::composite

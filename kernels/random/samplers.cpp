@@ -45,9 +45,9 @@ int64_t poisson_one(double rate, GeneratorImpl& generator) {
 
 // log(k!) less Stirling's formula.
 double stirling_rest(double k) {
-  static constexpr double small[] = {
-      0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
-      0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287};
+  static constexpr double small[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
+                                     0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
+                                     0.00925546218271273, 0.00833056343336287};
   if (k <= 9) return small[static_cast<size_t>(k)];
   const double square = (k + 1) * (k + 1);
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
@@ -96,8 +96,7 @@ T binomial_by_rejection(T count, T p, GeneratorImpl& generator) {
 template <class T>
 T binomial_one(T count, T p, GeneratorImpl& generator) {
   const auto few = [&](T q) {
-    return count * q >= 10.0 ? binomial_by_rejection(count, q, generator)
-                             : binomial_by_waiting(count, q, generator);
+    return count * q >= 10.0 ? binomial_by_rejection(count, q, generator) : binomial_by_waiting(count, q, generator);
   };
   if (count <= 0.0 || p <= 0.0) return 0;
   if (p >= 1.0) return count;

@@ -14,8 +14,7 @@ namespace tn::HWY_NAMESPACE {
 void UniformF32(const uint32_t* bits, float* out, size_t n, float from, float to) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
-  const auto unit = hn::Set(d, 0x1p-24f), span = hn::Set(d, to - from), low = hn::Set(d, from),
-             high = hn::Set(d, to);
+  const auto unit = hn::Set(d, 0x1p-24f), span = hn::Set(d, to - from), low = hn::Set(d, from), high = hn::Set(d, to);
   const auto mask = hn::Set(di, 0xffffff);
   const auto sample = [&](hn::Vec<decltype(di)> raw) {
     const auto x = hn::Mul(hn::ConvertTo(d, hn::And(raw, mask)), unit);
@@ -37,15 +36,13 @@ void UniformF32(const uint32_t* bits, float* out, size_t n, float from, float to
 void UniformF64(const uint32_t* bits, double* out, size_t n, double from, double to) {
   const hn::ScalableTag<double> d;
   const hn::RebindToUnsigned<decltype(d)> du;
-  const auto unit = hn::Set(d, 0x1p-53), span = hn::Set(d, to - from), low = hn::Set(d, from),
-             high = hn::Set(d, to);
+  const auto unit = hn::Set(d, 0x1p-53), span = hn::Set(d, to - from), low = hn::Set(d, from), high = hn::Set(d, to);
   // Each half becomes a double by standing in the significand of a power of two, which is then taken away:
   // exact.
   const auto high_power = hn::Set(d, 0x1p84), low_power = hn::Set(d, 0x1p52);
   const auto sample = [&](hn::Vec<decltype(du)> raw) {
     // Loaded little-endian, so the pair's first word, the high half, lies low.
-    const auto upper =
-        hn::BitCast(d, hn::Or(hn::And(raw, hn::Set(du, 0x1fffff)), hn::BitCast(du, high_power)));
+    const auto upper = hn::BitCast(d, hn::Or(hn::And(raw, hn::Set(du, 0x1fffff)), hn::BitCast(du, high_power)));
     const auto lower = hn::BitCast(d, hn::Or(hn::ShiftRight<32>(raw), hn::BitCast(du, low_power)));
     const auto x = hn::Mul(hn::Add(hn::Sub(upper, high_power), hn::Sub(lower, low_power)), unit);
     const auto v = Fused(d, x, span, low);
@@ -71,8 +68,7 @@ void NormalGroupsF32(float* data, size_t groups, float mean, float std) {
   const auto mean_v = hn::Set(d, mean), std_v = hn::Set(d, std);
   for (; groups != 0; --groups, data += 16)
     for (size_t j = 0; j < 8; j += lanes) {
-      const auto u1 =
-          hn::Sub(hn::Set(d, 1.0f), hn::LoadU(d, data + j));  // [0, 1) -> (0, 1], for the logarithm
+      const auto u1 = hn::Sub(hn::Set(d, 1.0f), hn::LoadU(d, data + j));  // [0, 1) -> (0, 1], for the logarithm
       const auto radius = hn::Sqrt(hn::Mul(hn::Set(d, -2.0f), LogUnit(d, u1)));
       const auto theta = hn::Mul(hn::Set(d, 6.283185307179586f), hn::LoadU(d, data + j + 8));
       hn::Vec<decltype(d)> sine, cosine;

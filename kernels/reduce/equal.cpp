@@ -28,7 +28,8 @@ bool same(const T* a, const T* b, int64_t n) {
 }  // namespace
 
 bool equal(const Tensor& self, const Tensor& other) {
-  TN_CHECK(self.device().type == other.device().type, "Cannot compare two tensors on different devices. Got: ", self.device().str(), " and ",
+  TN_CHECK(self.device().type == other.device().type,
+           "Cannot compare two tensors on different devices. Got: ", self.device().str(), " and ",
            other.device().str());
   if (self.sizes() != other.sizes()) return false;
   if (self.numel() == 0) return true;
@@ -41,7 +42,8 @@ bool equal(const Tensor& self, const Tensor& other) {
   with_element(a.dtype(), [&]<class T>() {
     const T *left = a.data<T>(), *right = b.data<T>();
     parallel_for(0, a.numel(), 32768, [&](int64_t begin, int64_t end) {
-      if (all.load(std::memory_order_relaxed) && !same(left + begin, right + begin, end - begin)) all.store(false, std::memory_order_relaxed);
+      if (all.load(std::memory_order_relaxed) && !same(left + begin, right + begin, end - begin))
+        all.store(false, std::memory_order_relaxed);
     });
   });
   return all.load();

@@ -62,13 +62,21 @@ namespace tn::reduce {
 namespace {
 
 template <class T>
-T add(T a, T b) { return a + b; }
+T add(T a, T b) {
+  return a + b;
+}
 template <class T>
-T multiply(T a, T b) { return a * b; }
+T multiply(T a, T b) {
+  return a * b;
+}
 template <class T>
-T larger(T a, T b) { return a > b || std::isnan(a) ? a : b; }
+T larger(T a, T b) {
+  return a > b || std::isnan(a) ? a : b;
+}
 template <class T>
-T smaller(T a, T b) { return a < b || std::isnan(a) ? a : b; }
+T smaller(T a, T b) {
+  return a < b || std::isnan(a) ? a : b;
+}
 
 template <class T>
 Operation<T> scalar_part(Kind kind) {

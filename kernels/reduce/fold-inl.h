@@ -20,31 +20,47 @@ struct Plus {
   template <class T>
   static constexpr T kIdentity = T{0};
   template <class D, class V>
-  HWY_INLINE V Map(D, V v) const { return v; }
+  HWY_INLINE V Map(D, V v) const {
+    return v;
+  }
   template <class D, class V>
-  HWY_INLINE V Combine(D, V a, V b) const { return hn::Add(a, b); }
+  HWY_INLINE V Combine(D, V a, V b) const {
+    return hn::Add(a, b);
+  }
   template <class D, class V>
-  HWY_INLINE hn::TFromD<D> Lanes(D d, V v) const { return SumLanes(d, v); }
+  HWY_INLINE hn::TFromD<D> Lanes(D d, V v) const {
+    return SumLanes(d, v);
+  }
 };
 struct PlusNan : Plus {
   template <class D, class V>
-  HWY_INLINE V Map(D, V v) const { return hn::IfThenZeroElse(hn::IsNaN(v), v); }
+  HWY_INLINE V Map(D, V v) const {
+    return hn::IfThenZeroElse(hn::IsNaN(v), v);
+  }
 };
 struct PlusSquares : Plus {
   template <class D, class V>
-  HWY_INLINE V Map(D, V v) const { return hn::Mul(v, v); }
+  HWY_INLINE V Map(D, V v) const {
+    return hn::Mul(v, v);
+  }
 };
 struct PlusAbs : Plus {
   template <class D, class V>
-  HWY_INLINE V Map(D, V v) const { return hn::Abs(v); }
+  HWY_INLINE V Map(D, V v) const {
+    return hn::Abs(v);
+  }
 };
 struct Times {
   template <class T>
   static constexpr T kIdentity = T{1};
   template <class D, class V>
-  HWY_INLINE V Map(D, V v) const { return v; }
+  HWY_INLINE V Map(D, V v) const {
+    return v;
+  }
   template <class D, class V>
-  HWY_INLINE V Combine(D, V a, V b) const { return hn::Mul(a, b); }
+  HWY_INLINE V Combine(D, V a, V b) const {
+    return hn::Mul(a, b);
+  }
   template <class D, class V>
   HWY_INLINE hn::TFromD<D> Lanes(D d, V v) const {
     HWY_ALIGN hn::TFromD<D> lanes[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
@@ -59,9 +75,13 @@ struct Larger {
   template <class T>
   static constexpr T kIdentity = -std::numeric_limits<T>::infinity();
   template <class D, class V>
-  HWY_INLINE V Map(D, V v) const { return v; }
+  HWY_INLINE V Map(D, V v) const {
+    return v;
+  }
   template <class D, class V>
-  HWY_INLINE V Combine(D, V a, V b) const { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); }
+  HWY_INLINE V Combine(D, V a, V b) const {
+    return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+  }
   template <class D, class V>
   HWY_INLINE hn::TFromD<D> Lanes(D d, V v) const {
     if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<hn::TFromD<D>>::quiet_NaN();
@@ -72,9 +92,13 @@ struct Smaller {
   template <class T>
   static constexpr T kIdentity = std::numeric_limits<T>::infinity();
   template <class D, class V>
-  HWY_INLINE V Map(D, V v) const { return v; }
+  HWY_INLINE V Map(D, V v) const {
+    return v;
+  }
   template <class D, class V>
-  HWY_INLINE V Combine(D, V a, V b) const { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); }
+  HWY_INLINE V Combine(D, V a, V b) const {
+    return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b);
+  }
   template <class D, class V>
   HWY_INLINE hn::TFromD<D> Lanes(D d, V v) const {
     if (!hn::AllFalse(d, hn::IsNaN(v))) return std::numeric_limits<hn::TFromD<D>>::quiet_NaN();
@@ -85,11 +109,15 @@ struct LargerAbs : Larger {
   template <class T>
   static constexpr T kIdentity = T{0};
   template <class D, class V>
-  HWY_INLINE V Map(D, V v) const { return hn::Abs(v); }
+  HWY_INLINE V Map(D, V v) const {
+    return hn::Abs(v);
+  }
 };
 struct SmallerAbs : Smaller {
   template <class D, class V>
-  HWY_INLINE V Map(D, V v) const { return hn::Abs(v); }
+  HWY_INLINE V Map(D, V v) const {
+    return hn::Abs(v);
+  }
 };
 
 // At most kFoldRun elements: each of the partial results combines few of them.
@@ -159,8 +187,7 @@ T FoldRow(const T* p, int64_t n) {
       return ExtremeRun(p, n, map, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); }, Op::template kIdentity<T>);
     else if constexpr (std::is_base_of_v<Smaller, Op>)
       return ExtremeRun(p, n, map, [](auto a, auto b) HWY_ATTR { return hn::Min(a, b); }, Op::template kIdentity<T>);
-    else
-      return FoldRun(p, n, Op());
+    else return FoldRun(p, n, Op());
   }
   const int64_t half = (n / 2 + kFoldRun - 1) / kFoldRun * kFoldRun;
   return CombineTwo(FoldRow<Op, T>(p, half), FoldRow<Op, T>(p + half, n - half), Op());
@@ -180,7 +207,8 @@ void FoldColumns(const T* HWY_RESTRICT p, int64_t stride, int64_t rows, int64_t 
   constexpr int64_t kNarrow = 256;
   if (cols <= kNarrow) {
     for (; cols >= 4 * lanes; cols -= 4 * lanes, p += 4 * lanes, acc += 4 * lanes) {
-      auto a = hn::LoadU(d, acc), b = hn::LoadU(d, acc + lanes), c = hn::LoadU(d, acc + 2 * lanes), e = hn::LoadU(d, acc + 3 * lanes);
+      auto a = hn::LoadU(d, acc), b = hn::LoadU(d, acc + lanes), c = hn::LoadU(d, acc + 2 * lanes),
+           e = hn::LoadU(d, acc + 3 * lanes);
       const T* row = p;
       for (int64_t i = 0; i < rows; ++i, row += stride) {
         a = op.Combine(d, a, op.Map(d, hn::LoadU(d, row)));
@@ -201,11 +229,13 @@ void FoldColumns(const T* HWY_RESTRICT p, int64_t stride, int64_t rows, int64_t 
   const auto full = [&](const T* q) HWY_ATTR { return hn::LoadU(d, q); };
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4, p += 4 * stride) {
-    for (int64_t j = 0; j < whole; j += lanes) hn::StoreU(op.Combine(d, hn::LoadU(d, acc + j), four(p, j, full)), d, acc + j);
+    for (int64_t j = 0; j < whole; j += lanes)
+      hn::StoreU(op.Combine(d, hn::LoadU(d, acc + j), four(p, j, full)), d, acc + j);
     if (rest) StoreUpTo(op.Combine(d, some(acc + whole), four(p, whole, some)), d, acc + whole, rest);
   }
   for (; i < rows; ++i, p += stride) {
-    for (int64_t j = 0; j < whole; j += lanes) hn::StoreU(op.Combine(d, hn::LoadU(d, acc + j), op.Map(d, hn::LoadU(d, p + j))), d, acc + j);
+    for (int64_t j = 0; j < whole; j += lanes)
+      hn::StoreU(op.Combine(d, hn::LoadU(d, acc + j), op.Map(d, hn::LoadU(d, p + j))), d, acc + j);
     if (rest) StoreUpTo(op.Combine(d, some(acc + whole), op.Map(d, some(p + whole))), d, acc + whole, rest);
   }
 }

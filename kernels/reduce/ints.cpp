@@ -11,7 +11,8 @@ HWY_BEFORE_NAMESPACE();
 namespace tn::HWY_NAMESPACE {
 
 template <class Vector, class Scalar>
-HWY_INLINE int64_t FoldInts(const int64_t* HWY_RESTRICT p, int64_t n, int64_t identity, const Vector& both, const Scalar& two) {
+HWY_INLINE int64_t FoldInts(const int64_t* HWY_RESTRICT p, int64_t n, int64_t identity, const Vector& both,
+                            const Scalar& two) {
   const hn::ScalableTag<int64_t> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   auto a = hn::Set(d, identity), b = a, c = a, e = a;
@@ -31,16 +32,19 @@ HWY_INLINE int64_t FoldInts(const int64_t* HWY_RESTRICT p, int64_t n, int64_t id
 }
 
 int64_t SumInts(const int64_t* p, int64_t n) {
-  return FoldInts(p, n, 0, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); },
-                  [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); });
+  return FoldInts(
+      p, n, 0, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); },
+      [](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); });
 }
 int64_t LargestInts(const int64_t* p, int64_t n) {
-  return FoldInts(p, n, std::numeric_limits<int64_t>::min(), [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); },
-                  [](int64_t a, int64_t b) { return a > b ? a : b; });
+  return FoldInts(
+      p, n, std::numeric_limits<int64_t>::min(), [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); },
+      [](int64_t a, int64_t b) { return a > b ? a : b; });
 }
 int64_t SmallestInts(const int64_t* p, int64_t n) {
-  return FoldInts(p, n, std::numeric_limits<int64_t>::max(), [](auto a, auto b) HWY_ATTR { return hn::Min(a, b); },
-                  [](int64_t a, int64_t b) { return a < b ? a : b; });
+  return FoldInts(
+      p, n, std::numeric_limits<int64_t>::max(), [](auto a, auto b) HWY_ATTR { return hn::Min(a, b); },
+      [](int64_t a, int64_t b) { return a < b ? a : b; });
 }
 
 }  // namespace tn::HWY_NAMESPACE

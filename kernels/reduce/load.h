@@ -32,7 +32,8 @@ void store_as(T value, char* to, double) {
 }
 template <class S, class T>
 void store_divided(T value, char* to, double count) {
-  if constexpr (is_std_complex_v<T>) *reinterpret_cast<S*>(to) = convert<S>(value / static_cast<typename T::value_type>(count));
+  if constexpr (is_std_complex_v<T>)
+    *reinterpret_cast<S*>(to) = convert<S>(value / static_cast<typename T::value_type>(count));
   else *reinterpret_cast<S*>(to) = convert<S>(static_cast<T>(value / static_cast<T>(count)));
 }
 
@@ -41,12 +42,30 @@ template <class S>
 struct ComputeOf {
   using Type = int64_t;
 };
-template <> struct ComputeOf<float> { using Type = float; };
-template <> struct ComputeOf<Half> { using Type = float; };
-template <> struct ComputeOf<BFloat16> { using Type = float; };
-template <> struct ComputeOf<double> { using Type = double; };
-template <> struct ComputeOf<std::complex<float>> { using Type = std::complex<float>; };
-template <> struct ComputeOf<std::complex<double>> { using Type = std::complex<double>; };
+template <>
+struct ComputeOf<float> {
+  using Type = float;
+};
+template <>
+struct ComputeOf<Half> {
+  using Type = float;
+};
+template <>
+struct ComputeOf<BFloat16> {
+  using Type = float;
+};
+template <>
+struct ComputeOf<double> {
+  using Type = double;
+};
+template <>
+struct ComputeOf<std::complex<float>> {
+  using Type = std::complex<float>;
+};
+template <>
+struct ComputeOf<std::complex<double>> {
+  using Type = std::complex<double>;
+};
 
 // f<S>() for the dtypes that a reduction may have.
 template <class F>
@@ -67,7 +86,9 @@ void visit(ScalarType dtype, F&& f) {
     case ScalarType::UInt64: return f.template operator()<uint64_t>();
     case ScalarType::ComplexFloat: return f.template operator()<std::complex<float>>();
     case ScalarType::ComplexDouble: return f.template operator()<std::complex<double>>();
-    default: fail(ErrorKind::NotImplemented, "torchnative: reduction refused: dtype ", dtype_name(dtype), "; reason: no kernel for this dtype");
+    default:
+      fail(ErrorKind::NotImplemented, "torchnative: reduction refused: dtype ", dtype_name(dtype),
+           "; reason: no kernel for this dtype");
   }
 }
 
@@ -94,8 +115,8 @@ struct Plain {
 
 // Reduces self over the mask into a contiguous `out`. Both types are given by their dtypes.
 template <class S, class T>
-void reduce_into(const Tensor& out, const Tensor& self, uint64_t mask, const Operation<T>& op, Store<T> store, double parameter = 0,
-                 Load<T> load = load_as<S, T>, bool direct = std::is_same_v<S, T>) {
+void reduce_into(const Tensor& out, const Tensor& self, uint64_t mask, const Operation<T>& op, Store<T> store,
+                 double parameter = 0, Load<T> load = load_as<S, T>, bool direct = std::is_same_v<S, T>) {
   Plan plan;
   make_plan(self, mask, &plan);
   run(Job<T>{plan, op, static_cast<const char*>(self->raw_data()), sizeof(S), static_cast<char*>(out->raw_data()),

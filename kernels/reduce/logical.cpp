@@ -51,23 +51,25 @@ void test_columns(const uint8_t* p, int64_t stride, int64_t rows, int64_t cols, 
     for (; j < cols; ++j) acc[j] = static_cast<uint8_t>(kAll ? acc[j] & p[j] : acc[j] | p[j]);
   }
 }
-constexpr Operation<uint8_t> kAny = {0, test_row<false>, test_columns<false>, [](uint8_t a, uint8_t b) -> uint8_t { return a | b; },
-                                     test_columns<false>};
-constexpr Operation<uint8_t> kEvery = {1, test_row<true>, test_columns<true>, [](uint8_t a, uint8_t b) -> uint8_t { return a & b; },
-                                       test_columns<true>};
+constexpr Operation<uint8_t> kAny = {0, test_row<false>, test_columns<false>,
+                                     [](uint8_t a, uint8_t b) -> uint8_t { return a | b; }, test_columns<false>};
+constexpr Operation<uint8_t> kEvery = {1, test_row<true>, test_columns<true>,
+                                       [](uint8_t a, uint8_t b) -> uint8_t { return a & b; }, test_columns<true>};
 
 void test(const Tensor& out, const Tensor& self, uint64_t mask, bool all) {
   visit(self.dtype(), [&]<class S>() {
     // A result of uint8 has the same bytes as one of bool.
-    reduce_into<S, uint8_t>(out, self, mask, all ? kEvery : kAny, store_as<uint8_t, uint8_t>, 0, load_truth<S, uint8_t>, std::is_same_v<S, bool>);
+    reduce_into<S, uint8_t>(out, self, mask, all ? kEvery : kAny, store_as<uint8_t, uint8_t>, 0, load_truth<S, uint8_t>,
+                            std::is_same_v<S, bool>);
   });
 }
 
 struct Count {
   int64_t operator()(int64_t a, int64_t b) const { return a + b; }
 };
-constexpr Operation<int64_t> kCount = {0, [](const int64_t* p, int64_t n) { return Plain<int64_t, Count>::row(p, n, 0); },
-                                       Plain<int64_t, Count>::columns, [](int64_t a, int64_t b) { return a + b; }, Plain<int64_t, Count>::columns};
+constexpr Operation<int64_t> kCount = {
+    0, [](const int64_t* p, int64_t n) { return Plain<int64_t, Count>::row(p, n, 0); }, Plain<int64_t, Count>::columns,
+    [](int64_t a, int64_t b) { return a + b; }, Plain<int64_t, Count>::columns};
 void count(const Tensor& out, const Tensor& self, uint64_t mask) {
   visit(self.dtype(), [&]<class S>() {
     reduce_into<S, int64_t>(out, self, mask, kCount, store_as<int64_t, int64_t>, 0, load_truth<S, int64_t>, false);
@@ -76,7 +78,8 @@ void count(const Tensor& out, const Tensor& self, uint64_t mask) {
 
 // uint8 is upstream's old bool: it answers in kind.
 void set_test(Outputs& outs, const Tensor& self, uint64_t mask, bool keepdim) {
-  outs.set(0, reduced_sizes(self.sizes(), mask, keepdim), self.dtype() == ScalarType::Byte ? ScalarType::Byte : ScalarType::Bool, self.device());
+  outs.set(0, reduced_sizes(self.sizes(), mask, keepdim),
+           self.dtype() == ScalarType::Byte ? ScalarType::Byte : ScalarType::Bool, self.device());
 }
 uint64_t everything(const Tensor& self) { return dim_mask(std::nullopt, self.dim()); }
 // Here an empty list reduces nothing.
@@ -88,16 +91,32 @@ namespace slots {
 
 void any_meta(Outputs& outs, const Tensor& self) { set_test(outs, self, everything(self), false); }
 void any_cpu(Outputs& outs, const Tensor& self) { test(outs[0], self, everything(self), false); }
-void any_dim_meta(Outputs& outs, const Tensor& self, int64_t dim, bool keepdim) { set_test(outs, self, mask_of(self, dim), keepdim); }
-void any_dim_cpu(Outputs& outs, const Tensor& self, int64_t dim, bool) { test(outs[0], self, mask_of(self, dim), false); }
-void any_dims_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, bool keepdim) { set_test(outs, self, listed(self, dim), keepdim); }
-void any_dims_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, bool) { test(outs[0], self, listed(self, dim), false); }
+void any_dim_meta(Outputs& outs, const Tensor& self, int64_t dim, bool keepdim) {
+  set_test(outs, self, mask_of(self, dim), keepdim);
+}
+void any_dim_cpu(Outputs& outs, const Tensor& self, int64_t dim, bool) {
+  test(outs[0], self, mask_of(self, dim), false);
+}
+void any_dims_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
+  set_test(outs, self, listed(self, dim), keepdim);
+}
+void any_dims_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, bool) {
+  test(outs[0], self, listed(self, dim), false);
+}
 void all_meta(Outputs& outs, const Tensor& self) { set_test(outs, self, everything(self), false); }
 void all_cpu(Outputs& outs, const Tensor& self) { test(outs[0], self, everything(self), true); }
-void all_dim_meta(Outputs& outs, const Tensor& self, int64_t dim, bool keepdim) { set_test(outs, self, mask_of(self, dim), keepdim); }
-void all_dim_cpu(Outputs& outs, const Tensor& self, int64_t dim, bool) { test(outs[0], self, mask_of(self, dim), true); }
-void all_dims_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, bool keepdim) { set_test(outs, self, listed(self, dim), keepdim); }
-void all_dims_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, bool) { test(outs[0], self, listed(self, dim), true); }
+void all_dim_meta(Outputs& outs, const Tensor& self, int64_t dim, bool keepdim) {
+  set_test(outs, self, mask_of(self, dim), keepdim);
+}
+void all_dim_cpu(Outputs& outs, const Tensor& self, int64_t dim, bool) {
+  test(outs[0], self, mask_of(self, dim), true);
+}
+void all_dims_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
+  set_test(outs, self, listed(self, dim), keepdim);
+}
+void all_dims_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, bool) {
+  test(outs[0], self, listed(self, dim), true);
+}
 void _is_all_true_meta(Outputs& outs, const Tensor& self) { set_test(outs, self, everything(self), false); }
 void _is_all_true_cpu(Outputs& outs, const Tensor& self) { test(outs[0], self, everything(self), true); }
 void _is_any_true_meta(Outputs& outs, const Tensor& self) { set_test(outs, self, everything(self), false); }
@@ -106,9 +125,12 @@ void _is_any_true_cpu(Outputs& outs, const Tensor& self) { test(outs[0], self, e
 void count_nonzero_meta(Outputs& outs, const Tensor& self, std::optional<int64_t> dim) {
   outs.set(0, reduced_sizes(self.sizes(), mask_of(self, dim), false), ScalarType::Long, self.device());
 }
-void count_nonzero_cpu(Outputs& outs, const Tensor& self, std::optional<int64_t> dim) { count(outs[0], self, mask_of(self, dim)); }
+void count_nonzero_cpu(Outputs& outs, const Tensor& self, std::optional<int64_t> dim) {
+  count(outs[0], self, mask_of(self, dim));
+}
 void count_nonzero_dim_IntList_meta(Outputs& outs, const Tensor& self, IntArrayRef dim) {
-  outs.set(0, reduced_sizes(self.sizes(), mask_of(self, OptionalIntArrayRef(dim)), false), ScalarType::Long, self.device());
+  outs.set(0, reduced_sizes(self.sizes(), mask_of(self, OptionalIntArrayRef(dim)), false), ScalarType::Long,
+           self.device());
 }
 void count_nonzero_dim_IntList_cpu(Outputs& outs, const Tensor& self, IntArrayRef dim) {
   count(outs[0], self, mask_of(self, OptionalIntArrayRef(dim)));

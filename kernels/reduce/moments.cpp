@@ -27,11 +27,13 @@ Spread spread_of_long(const T* x, int64_t n) {
   const auto partial = std::make_unique<Spread[]>(static_cast<size_t>(parts));
   const auto start = [&](int64_t i) { return n / parts * i + std::min(i, n % parts); };
   parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) partial[static_cast<size_t>(i)] = spread_of(x + start(i), start(i + 1) - start(i));
+    for (int64_t i = begin; i < end; ++i)
+      partial[static_cast<size_t>(i)] = spread_of(x + start(i), start(i + 1) - start(i));
   });
   Spread all = partial[0];
   for (int64_t i = 1; i < parts; ++i)
-    all = joined(all, static_cast<double>(start(i)), partial[static_cast<size_t>(i)], static_cast<double>(start(i + 1) - start(i)));
+    all = joined(all, static_cast<double>(start(i)), partial[static_cast<size_t>(i)],
+                 static_cast<double>(start(i + 1) - start(i)));
   return all;
 }
 
@@ -92,14 +94,16 @@ Tensor part_of_complex(const Tensor& self, int64_t which) {
   return part;
 }
 
-void run(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool root, bool with_mean) {
+void run(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool root,
+         bool with_mean) {
   const Tensor& out = outs[0];
   const uint64_t mask = mask_of(self, dim);
   const double count = out.numel() ? static_cast<double>(self.numel()) / static_cast<double>(out.numel()) : 0;
   const double divisor = std::max(0.0, count - (correction ? correction->to_double() : 1.0));
   if (divisor <= 0 && out.numel() > 0)
     warn(str(root ? "std" : "var", with_mean ? "_mean" : "",
-             "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel)."));
+             "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+             "numel divided by output numel)."));
   if (out.numel() == 0) return;
   if (self.numel() == 0) {
     fill(out, std::nan(""));
@@ -138,7 +142,8 @@ void run(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::
 }
 
 void set(Outputs& outs, const char* name, const Tensor& self, OptionalIntArrayRef dim, bool keepdim, bool with_mean) {
-  TN_CHECK(is_floating(self.dtype()) || is_complex(self.dtype()), name, " only support floating point and complex dtypes");
+  TN_CHECK(is_floating(self.dtype()) || is_complex(self.dtype()), name,
+           " only support floating point and complex dtypes");
   const DimVector sizes = reduced_sizes(self.sizes(), mask_of(self, dim), keepdim);
   outs.set(0, sizes, real_of(self.dtype()), self.device());
   if (with_mean) outs.set(1, sizes, self.dtype(), self.device());
@@ -148,28 +153,36 @@ void set(Outputs& outs, const char* name, const Tensor& self, OptionalIntArrayRe
 
 namespace slots {
 
-void var_correction_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&, bool keepdim) {
+void var_correction_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&,
+                         bool keepdim) {
   set(outs, "std and var", self, dim, keepdim, false);
 }
-void var_correction_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool) {
+void var_correction_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim,
+                        const std::optional<Scalar>& correction, bool) {
   run(outs, self, dim, correction, false, false);
 }
-void std_correction_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&, bool keepdim) {
+void std_correction_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&,
+                         bool keepdim) {
   set(outs, "std and var", self, dim, keepdim, false);
 }
-void std_correction_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool) {
+void std_correction_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim,
+                        const std::optional<Scalar>& correction, bool) {
   run(outs, self, dim, correction, true, false);
 }
-void var_mean_correction_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&, bool keepdim) {
+void var_mean_correction_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&,
+                              bool keepdim) {
   set(outs, "var_mean", self, dim, keepdim, true);
 }
-void var_mean_correction_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool) {
+void var_mean_correction_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim,
+                             const std::optional<Scalar>& correction, bool) {
   run(outs, self, dim, correction, false, true);
 }
-void std_mean_correction_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&, bool keepdim) {
+void std_mean_correction_meta(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>&,
+                              bool keepdim) {
   set(outs, "std_mean", self, dim, keepdim, true);
 }
-void std_mean_correction_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool) {
+void std_mean_correction_cpu(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim,
+                             const std::optional<Scalar>& correction, bool) {
   run(outs, self, dim, correction, true, true);
 }
 

@@ -50,29 +50,38 @@ void vector_norm(const Tensor& out, const Tensor& given, double p, uint64_t mask
   const bool infinite = std::isinf(p);
   const bool plain = !is_complex(x.dtype()) && (p == 2 || p == 1 || infinite);
   if (!plain) x = powers(x, infinite ? 1 : p);
-  const Kind kind = infinite ? (p > 0 ? Kind::MaxAbs : Kind::MinAbs) : !plain ? Kind::Sum : p == 2 ? Kind::SumSquares : Kind::SumAbs;
+  const Kind kind = infinite ? (p > 0 ? Kind::MaxAbs : Kind::MinAbs)
+                    : !plain ? Kind::Sum
+                    : p == 2 ? Kind::SumSquares
+                             : Kind::SumAbs;
   visit(x.dtype(), [&]<class S>() {
     using T = typename ComputeOf<S>::Type;
     if constexpr (std::is_floating_point_v<T>) {
       visit(out.dtype(), [&]<class O>() {
-        const Store<T> store = infinite || p == 1 || p == 0 ? store_as<O, T> : p == 2 ? store_root<O, T> : store_power<O, T>;
+        const Store<T> store = infinite || p == 1 || p == 0 ? store_as<O, T>
+                               : p == 2                     ? store_root<O, T>
+                                                            : store_power<O, T>;
         reduce_into<S, T>(out, x, mask, float_operation<T>(kind), store, 1 / p);
       });
     }
   });
 }
 
-void set_norm(Outputs& outs, const char* name, const Tensor& self, double p, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
-  TN_CHECK(is_floating(self.dtype()) || is_complex(self.dtype()), name, ": Expected a floating point or complex tensor as input. Got ",
-           scalar_type_name(self.dtype()));
+void set_norm(Outputs& outs, const char* name, const Tensor& self, double p, OptionalIntArrayRef dim, bool keepdim,
+              std::optional<ScalarType> dtype) {
+  TN_CHECK(is_floating(self.dtype()) || is_complex(self.dtype()), name,
+           ": Expected a floating point or complex tensor as input. Got ", scalar_type_name(self.dtype()));
   if (dtype) {
-    TN_CHECK(is_floating(*dtype) || is_complex(*dtype), name, ": dtype should be floating point or complex. Got ", scalar_type_name(*dtype));
-    TN_CHECK(is_complex(self.dtype()) == is_complex(*dtype), name, ": dtype should be ", is_complex(self.dtype()) ? "complex" : "real", " for ",
-             is_complex(self.dtype()) ? "complex" : "real", " inputs, but got ", scalar_type_name(*dtype));
+    TN_CHECK(is_floating(*dtype) || is_complex(*dtype), name, ": dtype should be floating point or complex. Got ",
+             scalar_type_name(*dtype));
+    TN_CHECK(is_complex(self.dtype()) == is_complex(*dtype), name, ": dtype should be ",
+             is_complex(self.dtype()) ? "complex" : "real", " for ", is_complex(self.dtype()) ? "complex" : "real",
+             " inputs, but got ", scalar_type_name(*dtype));
   }
   const uint64_t mask = mask_of(self, dim);
   if ((p < 0 || std::isinf(p)) && self.numel() == 0) {
-    TN_CHECK(dim && !dim->empty(), name, " cannot compute the ", p, " norm on an empty tensor because the operation does not have an identity");
+    TN_CHECK(dim && !dim->empty(), name, " cannot compute the ", p,
+             " norm on an empty tensor because the operation does not have an identity");
     // The missing space is upstream's.
     for (int64_t d : *dim)
       TN_CHECK(self.dim() == 0 || self.size(d) != 0, name, " cannot compute the ", p, " norm on the dimension ", d,
@@ -87,31 +96,39 @@ constexpr const char* kName = "linalg.vector_norm";
 
 namespace slots {
 
-void linalg_vector_norm_meta(Outputs& outs, const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim,
-                             std::optional<ScalarType> dtype) {
+void linalg_vector_norm_meta(Outputs& outs, const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim,
+                             bool keepdim, std::optional<ScalarType> dtype) {
   set_norm(outs, kName, self, ord.to_double(), dim, keepdim, dtype);
 }
-void linalg_vector_norm_cpu(Outputs& outs, const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool, std::optional<ScalarType> dtype) {
+void linalg_vector_norm_cpu(Outputs& outs, const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool,
+                            std::optional<ScalarType> dtype) {
   vector_norm(outs[0], self, ord.to_double(), mask_of(self, dim), dtype);
 }
-void norm_Scalar_meta(Outputs& outs, const Tensor& self, const Scalar& p) { set_norm(outs, kName, self, p.to_double(), {}, false, {}); }
-void norm_Scalar_cpu(Outputs& outs, const Tensor& self, const Scalar& p) { vector_norm(outs[0], self, p.to_double(), mask_of(self, OptionalIntArrayRef()), {}); }
+void norm_Scalar_meta(Outputs& outs, const Tensor& self, const Scalar& p) {
+  set_norm(outs, kName, self, p.to_double(), {}, false, {});
+}
+void norm_Scalar_cpu(Outputs& outs, const Tensor& self, const Scalar& p) {
+  vector_norm(outs[0], self, p.to_double(), mask_of(self, OptionalIntArrayRef()), {});
+}
 void norm_ScalarOpt_dtype_meta(Outputs& outs, const Tensor& self, const std::optional<Scalar>& p, ScalarType dtype) {
   set_norm(outs, kName, self, order(p), {}, false, dtype);
 }
 void norm_ScalarOpt_dtype_cpu(Outputs& outs, const Tensor& self, const std::optional<Scalar>& p, ScalarType dtype) {
   vector_norm(outs[0], self, order(p), mask_of(self, OptionalIntArrayRef()), dtype);
 }
-void norm_ScalarOpt_dim_meta(Outputs& outs, const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) {
+void norm_ScalarOpt_dim_meta(Outputs& outs, const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
+                             bool keepdim) {
   set_norm(outs, kName, self, order(p), dim, keepdim, {});
 }
 void norm_ScalarOpt_dim_cpu(Outputs& outs, const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool) {
   vector_norm(outs[0], self, order(p), mask_of(self, OptionalIntArrayRef(dim)), {});
 }
-void norm_ScalarOpt_dim_dtype_meta(Outputs& outs, const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim, ScalarType dtype) {
+void norm_ScalarOpt_dim_dtype_meta(Outputs& outs, const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
+                                   bool keepdim, ScalarType dtype) {
   set_norm(outs, kName, self, order(p), dim, keepdim, dtype);
 }
-void norm_ScalarOpt_dim_dtype_cpu(Outputs& outs, const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool, ScalarType dtype) {
+void norm_ScalarOpt_dim_dtype_cpu(Outputs& outs, const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
+                                  bool, ScalarType dtype) {
   vector_norm(outs[0], self, order(p), mask_of(self, OptionalIntArrayRef(dim)), dtype);
 }
 

@@ -71,9 +71,11 @@ DimVector reduced_sizes(IntView sizes, uint64_t mask, bool keepdim) {
 void check_not_empty(const char* name, const Tensor& self, uint64_t mask, bool dims_given) {
   if (self.numel() != 0) return;
   TN_CHECK_AS(Index, dims_given, name,
-              "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+              "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+              "'dim' argument.");
   for (int64_t d = 0; d < self.dim(); ++d)
-    TN_CHECK_AS(Index, !(mask >> d & 1) || self->size(d) != 0, name, "(): Expected reduction dim ", d, " to have non-zero size.");
+    TN_CHECK_AS(Index, !(mask >> d & 1) || self->size(d) != 0, name, "(): Expected reduction dim ", d,
+                " to have non-zero size.");
 }
 
 }  // namespace tn::reduce

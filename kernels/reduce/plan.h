@@ -1,4 +1,5 @@
-// What a reduction walks over: kept dimensions x reduced dimensions, merged where memory allows it. On the stack, no heap.
+// What a reduction walks over: kept dimensions x reduced dimensions, merged where memory allows it. On the stack, no
+// heap.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -45,7 +46,9 @@ DimVector reduced_sizes(IntView sizes, uint64_t mask, bool keepdim);
 // The dims that upstream's reductions mean: absent and empty lists are all.
 inline uint64_t mask_of(const Tensor& self, OptionalIntArrayRef dim) { return dim_mask(dim, self.dim()); }
 inline uint64_t mask_of(const Tensor& self, int64_t dim) { return uint64_t{1} << wrap_dim(dim, self.dim()); }
-inline uint64_t mask_of(const Tensor& self, std::optional<int64_t> dim) { return dim ? mask_of(self, *dim) : dim_mask(std::nullopt, self.dim()); }
+inline uint64_t mask_of(const Tensor& self, std::optional<int64_t> dim) {
+  return dim ? mask_of(self, *dim) : dim_mask(std::nullopt, self.dim());
+}
 
 // Max and min have no value for nothing: upstream's IndexErrors.
 void check_not_empty(const char* name, const Tensor& self, uint64_t mask, bool dims_given);

@@ -9,7 +9,8 @@ HWY_BEFORE_NAMESPACE();
 namespace tn::HWY_NAMESPACE {
 
 template <bool kLargest, class T, class I>
-HWY_INLINE void Walk(const T* HWY_RESTRICT p, int64_t stride, int64_t rows, int64_t cols, T* HWY_RESTRICT values, I* HWY_RESTRICT places) {
+HWY_INLINE void Walk(const T* HWY_RESTRICT p, int64_t stride, int64_t rows, int64_t cols, T* HWY_RESTRICT values,
+                     I* HWY_RESTRICT places) {
   const hn::ScalableTag<T> d;
   const hn::ScalableTag<I> di;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -20,7 +21,8 @@ HWY_INLINE void Walk(const T* HWY_RESTRICT p, int64_t stride, int64_t rows, int6
       places[static_cast<size_t>(j) + k] = 0;
     }
   }
-  const auto step = [&](const T* row, int64_t j, hn::Vec<decltype(di)> at, auto load, auto load_i, auto store, auto store_i) HWY_ATTR {
+  const auto step = [&](const T* row, int64_t j, hn::Vec<decltype(di)> at, auto load, auto load_i, auto store,
+                        auto store_i) HWY_ATTR {
     const auto v = load(row + j), best = load(values + j);
     const auto better = kLargest ? hn::Gt(v, best) : hn::Lt(v, best);
     // NaN beats numbers, and the first NaN later ones.
@@ -33,12 +35,17 @@ HWY_INLINE void Walk(const T* HWY_RESTRICT p, int64_t stride, int64_t rows, int6
     const auto at = hn::Set(di, static_cast<I>(i));
     int64_t j = 0;
     for (; j + lanes <= cols; j += lanes)
-      step(p, j, at, [&](const T* q) HWY_ATTR { return hn::LoadU(d, q); }, [&](const I* q) HWY_ATTR { return hn::LoadU(di, q); },
-           [&](auto v, T* q) HWY_ATTR { hn::StoreU(v, d, q); }, [&](auto v, I* q) HWY_ATTR { hn::StoreU(v, di, q); });
+      step(
+          p, j, at, [&](const T* q) HWY_ATTR { return hn::LoadU(d, q); },
+          [&](const I* q) HWY_ATTR { return hn::LoadU(di, q); }, [&](auto v, T* q) HWY_ATTR { hn::StoreU(v, d, q); },
+          [&](auto v, I* q) HWY_ATTR { hn::StoreU(v, di, q); });
     if (j < cols) {
       const auto n = static_cast<size_t>(cols - j);
-      step(p, j, at, [&](const T* q) HWY_ATTR { return LoadUpTo(d, q, n); }, [&](const I* q) HWY_ATTR { return LoadUpTo(di, q, n); },
-           [&](auto v, T* q) HWY_ATTR { StoreUpTo(v, d, q, n); }, [&](auto v, I* q) HWY_ATTR { StoreUpTo(v, di, q, n); });
+      step(
+          p, j, at, [&](const T* q) HWY_ATTR { return LoadUpTo(d, q, n); },
+          [&](const I* q) HWY_ATTR { return LoadUpTo(di, q, n); },
+          [&](auto v, T* q) HWY_ATTR { StoreUpTo(v, d, q, n); },
+          [&](auto v, I* q) HWY_ATTR { StoreUpTo(v, di, q, n); });
     }
   }
 }
@@ -46,7 +53,8 @@ void Walk32(const float* p, int64_t stride, int64_t rows, int64_t cols, bool lar
   if (largest) Walk<true>(p, stride, rows, cols, values, places);
   else Walk<false>(p, stride, rows, cols, values, places);
 }
-void Walk64(const double* p, int64_t stride, int64_t rows, int64_t cols, bool largest, double* values, int64_t* places) {
+void Walk64(const double* p, int64_t stride, int64_t rows, int64_t cols, bool largest, double* values,
+            int64_t* places) {
   if (largest) Walk<true>(p, stride, rows, cols, values, places);
   else Walk<false>(p, stride, rows, cols, values, places);
 }
@@ -58,10 +66,12 @@ HWY_AFTER_NAMESPACE();
 namespace tn {
 HWY_EXPORT(Walk32);
 HWY_EXPORT(Walk64);
-void reduce::extreme_columns(const float* p, int64_t stride, int64_t rows, int64_t cols, bool largest, float* values, int32_t* places) {
+void reduce::extreme_columns(const float* p, int64_t stride, int64_t rows, int64_t cols, bool largest, float* values,
+                             int32_t* places) {
   HWY_DYNAMIC_DISPATCH(Walk32)(p, stride, rows, cols, largest, values, places);
 }
-void reduce::extreme_columns(const double* p, int64_t stride, int64_t rows, int64_t cols, bool largest, double* values, int64_t* places) {
+void reduce::extreme_columns(const double* p, int64_t stride, int64_t rows, int64_t cols, bool largest, double* values,
+                             int64_t* places) {
   HWY_DYNAMIC_DISPATCH(Walk64)(p, stride, rows, cols, largest, values, places);
 }
 }  // namespace tn

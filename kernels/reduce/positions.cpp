@@ -54,42 +54,44 @@ void places_of(const T* x, int64_t outer, int64_t n, int64_t inner, bool largest
     return;
   }
   const int64_t blocks = (inner + kBuffer - 1) / kBuffer;
-  parallel_for(0, outer * blocks, std::max<int64_t>(1, kRun / (n * std::min(inner, kBuffer))), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t start = t % blocks * kBuffer, cols = std::min(kBuffer, inner - start);
-      const T* p = x + t / blocks * n * inner + start;
-      int64_t* to = places + t / blocks * inner + start;
-      if constexpr (std::is_floating_point_v<T>) {
-        alignas(64) T values[kBuffer];
-        if constexpr (sizeof(T) == 8) {
-          extreme_columns(p, inner, n, cols, largest, values, to);
-        } else if (n < INT32_MAX) {
-          alignas(64) int32_t narrow[kBuffer];
-          extreme_columns(p, inner, n, cols, largest, values, narrow);
-          std::copy_n(narrow, cols, to);
-        } else {
-          fail(ErrorKind::Runtime, "argmax: expected fewer than 2^31 elements in a strided dimension, got ", n);
-        }
-      } else {
-        T values[kBuffer];
-        std::copy_n(p, cols, values);
-        std::fill_n(to, cols, 0);
-        for (int64_t i = 1; i < n; ++i)
-          for (int64_t j = 0; j < cols; ++j) {
-            const T v = p[i * inner + j];
-            const bool take = largest ? v > values[j] : v < values[j];
-            values[j] = take ? v : values[j];
-            to[j] = take ? i : to[j];
+  parallel_for(
+      0, outer * blocks, std::max<int64_t>(1, kRun / (n * std::min(inner, kBuffer))), [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) {
+          const int64_t start = t % blocks * kBuffer, cols = std::min(kBuffer, inner - start);
+          const T* p = x + t / blocks * n * inner + start;
+          int64_t* to = places + t / blocks * inner + start;
+          if constexpr (std::is_floating_point_v<T>) {
+            alignas(64) T values[kBuffer];
+            if constexpr (sizeof(T) == 8) {
+              extreme_columns(p, inner, n, cols, largest, values, to);
+            } else if (n < INT32_MAX) {
+              alignas(64) int32_t narrow[kBuffer];
+              extreme_columns(p, inner, n, cols, largest, values, narrow);
+              std::copy_n(narrow, cols, to);
+            } else {
+              fail(ErrorKind::Runtime, "argmax: expected fewer than 2^31 elements in a strided dimension, got ", n);
+            }
+          } else {
+            T values[kBuffer];
+            std::copy_n(p, cols, values);
+            std::fill_n(to, cols, 0);
+            for (int64_t i = 1; i < n; ++i)
+              for (int64_t j = 0; j < cols; ++j) {
+                const T v = p[i * inner + j];
+                const bool take = largest ? v > values[j] : v < values[j];
+                values[j] = take ? v : values[j];
+                to[j] = take ? i : to[j];
+              }
           }
-      }
-    }
-  });
+        }
+      });
 }
 
 void find_places(const Tensor& self, int64_t outer, int64_t n, int64_t inner, bool largest, int64_t* places) {
   const Tensor x = is_reduced_float(self.dtype()) ? contiguous(cast(self, ScalarType::Float)) : contiguous(self);
   visit(x.dtype(), [&]<class S>() {
-    if constexpr (std::is_same_v<S, bool>) places_of(reinterpret_cast<const uint8_t*>(x.data<bool>()), outer, n, inner, largest, places);
+    if constexpr (std::is_same_v<S, bool>)
+      places_of(reinterpret_cast<const uint8_t*>(x.data<bool>()), outer, n, inner, largest, places);
     else if constexpr (std::is_arithmetic_v<S>) places_of(x.data<S>(), outer, n, inner, largest, places);
   });
 }
@@ -105,7 +107,8 @@ Split split_at(const Tensor& self, int64_t dim) {
 
 void set_with_place(Outputs& outs, const char* name, const Tensor& self, int64_t dim, bool keepdim) {
   const int64_t d = wrap_dim(dim, self.dim());
-  TN_CHECK_AS(Index, self.dim() == 0 || self->size(d) != 0, name, "(): Expected reduction dim ", d, " to have non-zero size.");
+  TN_CHECK_AS(Index, self.dim() == 0 || self->size(d) != 0, name, "(): Expected reduction dim ", d,
+              " to have non-zero size.");
   const DimVector sizes = reduced_sizes(self.sizes(), mask_of(self, dim), keepdim);
   outs.set(0, sizes, self.dtype(), self.device());
   outs.set(1, sizes, ScalarType::Long, self.device());
@@ -130,10 +133,10 @@ void set_place(Outputs& outs, const char* name, const Tensor& self, std::optiona
   TN_CHECK(!is_complex(self.dtype()), name, "(): does not support complex input");
   if (dim) {
     const int64_t d = wrap_dim(*dim, self.dim());
-    TN_CHECK_AS(Index, self.dim() == 0 || self->size(d) != 0, name, "(): Expected reduction dim ", d, " to have non-zero size.");
+    TN_CHECK_AS(Index, self.dim() == 0 || self->size(d) != 0, name, "(): Expected reduction dim ", d,
+                " to have non-zero size.");
   } else {
-    TN_CHECK_AS(Index, self.numel() != 0, name,
-                "(): Expected reduction dim to be specified for input.numel() == 0.");
+    TN_CHECK_AS(Index, self.numel() != 0, name, "(): Expected reduction dim to be specified for input.numel() == 0.");
   }
   outs.set(0, reduced_sizes(self.sizes(), mask_of(self, dim), keepdim), ScalarType::Long, self.device());
 }
@@ -171,13 +174,21 @@ void place(Outputs& outs, const Tensor& self, std::optional<int64_t> dim, bool l
 
 namespace slots {
 
-void max_dim_meta(Outputs& outs, const Tensor& self, int64_t dim, bool keepdim) { set_with_place(outs, "max", self, dim, keepdim); }
+void max_dim_meta(Outputs& outs, const Tensor& self, int64_t dim, bool keepdim) {
+  set_with_place(outs, "max", self, dim, keepdim);
+}
 void max_dim_cpu(Outputs& outs, const Tensor& self, int64_t dim, bool) { extreme_with_place(outs, self, dim, true); }
-void min_dim_meta(Outputs& outs, const Tensor& self, int64_t dim, bool keepdim) { set_with_place(outs, "min", self, dim, keepdim); }
+void min_dim_meta(Outputs& outs, const Tensor& self, int64_t dim, bool keepdim) {
+  set_with_place(outs, "min", self, dim, keepdim);
+}
 void min_dim_cpu(Outputs& outs, const Tensor& self, int64_t dim, bool) { extreme_with_place(outs, self, dim, false); }
-void argmax_meta(Outputs& outs, const Tensor& self, std::optional<int64_t> dim, bool keepdim) { set_place(outs, "argmax", self, dim, keepdim); }
+void argmax_meta(Outputs& outs, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  set_place(outs, "argmax", self, dim, keepdim);
+}
 void argmax_cpu(Outputs& outs, const Tensor& self, std::optional<int64_t> dim, bool) { place(outs, self, dim, true); }
-void argmin_meta(Outputs& outs, const Tensor& self, std::optional<int64_t> dim, bool keepdim) { set_place(outs, "argmin", self, dim, keepdim); }
+void argmin_meta(Outputs& outs, const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  set_place(outs, "argmin", self, dim, keepdim);
+}
 void argmin_cpu(Outputs& outs, const Tensor& self, std::optional<int64_t> dim, bool) { place(outs, self, dim, false); }
 
 }  // namespace slots

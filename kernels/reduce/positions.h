@@ -5,7 +5,9 @@
 namespace tn::reduce {
 
 // values[j] and places[j] of `rows` rows at p[i * stride + j]; rows < 2^31.
-void extreme_columns(const float* p, int64_t stride, int64_t rows, int64_t cols, bool largest, float* values, int32_t* places);
-void extreme_columns(const double* p, int64_t stride, int64_t rows, int64_t cols, bool largest, double* values, int64_t* places);
+void extreme_columns(const float* p, int64_t stride, int64_t rows, int64_t cols, bool largest, float* values,
+                     int32_t* places);
+void extreme_columns(const double* p, int64_t stride, int64_t rows, int64_t cols, bool largest, double* values,
+                     int64_t* places);
 
 }  // namespace tn::reduce

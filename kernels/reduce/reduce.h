@@ -1,5 +1,6 @@
-// The walk of a reduction, for any operation and storage type. An operation sees short runs of its own type T: rows to fold
-// into one value, or rows to fold into as many columns. Partial results combine in a tree that the shape alone determines.
+// The walk of a reduction, for any operation and storage type. An operation sees short runs of its own type T: rows to
+// fold into one value, or rows to fold into as many columns. Partial results combine in a tree that the shape alone
+// determines.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,9 +11,9 @@
 
 namespace tn::reduce {
 
-inline constexpr int64_t kBuffer = 512;     // elements of a converted run; columns of a block
-inline constexpr int64_t kRun = 32768;      // elements of a run that is read in place, and of a thread's share
-inline constexpr int64_t kLeafRows = 32;    // rows that are folded one after the other
+inline constexpr int64_t kBuffer = 512;   // elements of a converted run; columns of a block
+inline constexpr int64_t kRun = 32768;    // elements of a run that is read in place, and of a thread's share
+inline constexpr int64_t kLeafRows = 32;  // rows that are folded one after the other
 
 // An associative operation with a neutral element.
 template <class T>
@@ -22,7 +23,8 @@ struct Operation {
   // acc[j] = acc[j] op p[i * stride + j] for all i; at most kLeafRows rows and kBuffer columns.
   void (*columns)(const T* p, int64_t stride, int64_t rows, int64_t cols, T* acc);
   T (*combine)(T a, T b);
-  // acc[j] = acc[j] op p[j], of partial results: what `columns` does to one row, without what it does to an element first.
+  // acc[j] = acc[j] op p[j], of partial results: what `columns` does to one row, without what it does to an element
+  // first.
   void (*merge)(const T* p, int64_t stride, int64_t rows, int64_t cols, T* acc);
 };
 
@@ -53,7 +55,8 @@ namespace detail {
 template <class T>
 class Runs {
  public:
-  Runs(const Job<T>& job) : job_(job), inner_(job.plan.reduced[0]), direct_(job.direct && (inner_.in == 1 || inner_.size == 1)) {
+  Runs(const Job<T>& job)
+      : job_(job), inner_(job.plan.reduced[0]), direct_(job.direct && (inner_.in == 1 || inner_.size == 1)) {
     run_ = direct_ ? kRun : kBuffer;
     per_row_ = (inner_.size + run_ - 1) / run_;
     total_ = job.plan.count == 0 ? 0 : job.plan.count / inner_.size * per_row_;
@@ -110,7 +113,8 @@ void rows(const Job<T>& job) {
   if (work <= kRun) return some(0, plan.outputs);
   // Long rows are cut, few or many: parts of about kRun elements.
   const int64_t parts = std::min(runs.total(), plan.count / kRun);
-  if (parts < 4 || plan.outputs >= 64) return parallel_for(0, plan.outputs, std::max<int64_t>(1, kRun / std::max<int64_t>(plan.count, 1)), some);
+  if (parts < 4 || plan.outputs >= 64)
+    return parallel_for(0, plan.outputs, std::max<int64_t>(1, kRun / std::max<int64_t>(plan.count, 1)), some);
   const auto partial = std::make_unique<T[]>(static_cast<size_t>(plan.outputs * parts));
   parallel_for(0, plan.outputs * parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -169,7 +173,8 @@ class Columns {
     alignas(64) T buffer[kRows * kBuffer];
     for (int64_t i = 0; i < n; i += kRows) {
       const int64_t take = std::min(kRows, n - i);
-      for (int64_t k = 0; k < take; ++k) job_.load(p + (i + k) * inner_.in * job_.in_item, job_.in_item, buffer + k * kBuffer, cols);
+      for (int64_t k = 0; k < take; ++k)
+        job_.load(p + (i + k) * inner_.in * job_.in_item, job_.in_item, buffer + k * kBuffer, cols);
       job_.op.columns(buffer, kBuffer, take, cols, acc);
     }
   }
@@ -199,17 +204,18 @@ void columns(const Job<T>& job) {
     for (int64_t j = 0; j < cols; ++j) job.store(acc[j], out + j * first.out * job.out_item, job.parameter);
   };
   if (parts == 1) {
-    parallel_for(0, tasks, std::max<int64_t>(1, kRun / std::max<int64_t>(block_work, 1)), [&](int64_t begin, int64_t end) {
-      alignas(64) T acc[kBuffer];
-      for (int64_t t = begin; t < end; ++t) {
-        int64_t cols;
-        const char* base;
-        char* out;
-        place(t, &cols, &base, &out);
-        walk.fold(base, cols, 0, plan.count, acc);
-        finish(acc, cols, out);
-      }
-    });
+    parallel_for(0, tasks, std::max<int64_t>(1, kRun / std::max<int64_t>(block_work, 1)),
+                 [&](int64_t begin, int64_t end) {
+                   alignas(64) T acc[kBuffer];
+                   for (int64_t t = begin; t < end; ++t) {
+                     int64_t cols;
+                     const char* base;
+                     char* out;
+                     place(t, &cols, &base, &out);
+                     walk.fold(base, cols, 0, plan.count, acc);
+                     finish(acc, cols, out);
+                   }
+                 });
     return;
   }
   const auto partial = std::make_unique<T[]>(static_cast<size_t>(tasks * parts * kBuffer));

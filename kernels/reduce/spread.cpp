@@ -75,7 +75,8 @@ HWY_INLINE void ColumnSpread(const T* HWY_RESTRICT x, int64_t stride, int64_t n,
   HWY_ALIGN double center[kMost] = {}, first[kMost] = {}, second[kMost] = {};
   const auto take = [&](int64_t j) { return static_cast<size_t>(HWY_MIN(lanes, cols - j)); };
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j < cols; j += lanes) hn::Store(hn::Add(hn::Load(d, first + j), LoadWide(d, x + i * stride + j, take(j))), d, first + j);
+    for (int64_t j = 0; j < cols; j += lanes)
+      hn::Store(hn::Add(hn::Load(d, first + j), LoadWide(d, x + i * stride + j, take(j))), d, first + j);
   const double count = static_cast<double>(n);
   for (int64_t j = 0; j < cols; ++j) {
     center[j] = first[j] / count;
@@ -93,8 +94,12 @@ HWY_INLINE void ColumnSpread(const T* HWY_RESTRICT x, int64_t stride, int64_t n,
 
 reduce::Spread SpreadRow32(const float* x, int64_t n) { return RowSpread(x, n); }
 reduce::Spread SpreadRow64(const double* x, int64_t n) { return RowSpread(x, n); }
-void SpreadColumns32(const float* x, int64_t stride, int64_t n, int64_t cols, reduce::Spread* out) { ColumnSpread(x, stride, n, cols, out); }
-void SpreadColumns64(const double* x, int64_t stride, int64_t n, int64_t cols, reduce::Spread* out) { ColumnSpread(x, stride, n, cols, out); }
+void SpreadColumns32(const float* x, int64_t stride, int64_t n, int64_t cols, reduce::Spread* out) {
+  ColumnSpread(x, stride, n, cols, out);
+}
+void SpreadColumns64(const double* x, int64_t stride, int64_t n, int64_t cols, reduce::Spread* out) {
+  ColumnSpread(x, stride, n, cols, out);
+}
 
 }  // namespace tn::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

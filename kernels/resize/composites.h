@@ -19,7 +19,8 @@ struct Factors {
 };
 
 // The size that is asked, given outright or by factors.
-inline DimVector size_asked(const Tensor& input, const std::optional<IntArrayRef>& size, const std::optional<ArrayRef<double>>& factors) {
+inline DimVector size_asked(const Tensor& input, const std::optional<IntArrayRef>& size,
+                            const std::optional<ArrayRef<double>>& factors) {
   TN_CHECK(size.has_value() != factors.has_value(), "Must specify exactly one of output_size and scale_factors");
   const size_t dims = static_cast<size_t>(input.dim()) - 2;
   if (size) {
@@ -34,7 +35,8 @@ inline DimVector size_asked(const Tensor& input, const std::optional<IntArrayRef
 }
 
 template <class F>
-Tensor upsampled(const Tensor& input, const std::optional<IntArrayRef>& size, const std::optional<ArrayRef<double>>& factors, F&& f) {
+Tensor upsampled(const Tensor& input, const std::optional<IntArrayRef>& size,
+                 const std::optional<ArrayRef<double>>& factors, F&& f) {
   const DimVector sizes = size_asked(input, size, factors);
   return f(IntArrayRef(sizes), Factors{factors});
 }

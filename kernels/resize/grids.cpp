@@ -45,7 +45,8 @@ void check_size(IntView size) {
 
 Tensor affine_grid(const Tensor& theta, IntView size, bool align_corners) {
   check_size(size);
-  return at::view(at::bmm(base_grid(size, align_corners, theta.dtype(), theta.device()), at::transpose(theta, 1, 2)), grid_sizes(size));
+  return at::view(at::bmm(base_grid(size, align_corners, theta.dtype(), theta.device()), at::transpose(theta, 1, 2)),
+                  grid_sizes(size));
 }
 
 Tensor affine_grid_backward(const Tensor& grad, IntView size, bool align_corners) {

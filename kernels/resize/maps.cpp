@@ -40,12 +40,15 @@ void smooth(Map<T>& map, Mode mode, int64_t o, T step) {
   const T center = step * (static_cast<T>(o) + T{0.5});
   const auto first = std::max<int64_t>(static_cast<int64_t>(center - support + T{0.5}), 0);
   const auto most = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
-  const int64_t count = std::clamp<int64_t>(std::min(static_cast<int64_t>(center + support + T{0.5}), map.inputs) - first, 0, most);
+  const int64_t count =
+      std::clamp<int64_t>(std::min(static_cast<int64_t>(center + support + T{0.5}), map.inputs) - first, 0, most);
   const size_t begin = map.weight.size();
   T total = 0;
   for (int64_t j = 0; j < count; ++j) {
     const T x = (static_cast<T>(j + first) - center + T{0.5}) * inverse;
-    const T w = mode == Mode::LinearSmooth ? std::max(T{0}, 1 - std::abs(x)) : mode == Mode::CubicSmooth ? cubic(x, T{-0.5}) : lanczos(x);
+    const T w = mode == Mode::LinearSmooth  ? std::max(T{0}, 1 - std::abs(x))
+                : mode == Mode::CubicSmooth ? cubic(x, T{-0.5})
+                                            : lanczos(x);
     add(map, first + j, w);
     total += w;
   }
@@ -86,7 +89,8 @@ Map<T> make_map(Mode mode, int64_t inputs, int64_t outputs, bool align, std::opt
         const T at = align ? step * static_cast<T>(o) : step * (static_cast<T>(o) + T{0.5}) - T{0.5};
         const T floor = std::floor(at), part = at - floor;
         for (int64_t j = -1; j < 3; ++j)
-          add(map, std::clamp<int64_t>(static_cast<int64_t>(floor) + j, 0, inputs - 1), cubic(part - static_cast<T>(j), T{-0.75}));
+          add(map, std::clamp<int64_t>(static_cast<int64_t>(floor) + j, 0, inputs - 1),
+              cubic(part - static_cast<T>(j), T{-0.75}));
         break;
       }
       default: smooth(map, mode, o, step);

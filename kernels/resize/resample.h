@@ -9,12 +9,20 @@
 
 namespace tn::resize {
 
-enum class Mode : uint8_t { Nearest, NearestExact, Linear, Cubic, LinearSmooth, CubicSmooth, LanczosSmooth };  // ...Smooth: antialiased
+enum class Mode : uint8_t {
+  Nearest,
+  NearestExact,
+  Linear,
+  Cubic,
+  LinearSmooth,
+  CubicSmooth,
+  LanczosSmooth
+};  // ...Smooth: antialiased
 
 template <class T>
 struct Map {
   int64_t inputs = 0, outputs = 0;
-  int64_t each = 0;  // summands of every output, or 0 where they vary
+  int64_t each = 0;            // summands of every output, or 0 where they vary
   std::vector<int64_t> start;  // of each output's summands, and their end
   std::vector<int32_t> index;
   std::vector<T> weight;

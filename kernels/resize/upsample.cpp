@@ -34,12 +34,15 @@ std::string named(IntView sizes) {
 
 // Upstream's checks of sizes; `input` are those of the whole input.
 DimVector resized(const Kind& kind, IntView input, IntView output) {
-  TN_CHECK(output.ssize() == kind.dims, "It is expected output_size equals to ", kind.dims, ", but got size ", output.size());
-  TN_CHECK(input.ssize() == kind.dims + 2, "It is expected input_size equals to ", kind.dims + 2, ", but got size ", input.size());
+  TN_CHECK(output.ssize() == kind.dims, "It is expected output_size equals to ", kind.dims, ", but got size ",
+           output.size());
+  TN_CHECK(input.ssize() == kind.dims + 2, "It is expected input_size equals to ", kind.dims + 2, ", but got size ",
+           input.size());
   const IntView spatial = input.slice(2, output.size());
   bool valid = true;
   for (size_t i = 0; i < output.size(); ++i) valid &= spatial[i] > 0 && output[i] > 0;
-  TN_CHECK(valid, "Input and output sizes should be greater than 0, but got input (", named(spatial), ") output (", named(output), ")");
+  TN_CHECK(valid, "Input and output sizes should be greater than 0, but got input (", named(spatial), ") output (",
+           named(output), ")");
   DimVector sizes(input);
   for (size_t i = 0; i < output.size(); ++i) sizes[i + 2] = output[i];
   return sizes;
@@ -94,20 +97,21 @@ void run(const std::array<Map<T>, 3>& maps, int64_t dims, const Tensor& x, const
     }
     return;
   }
-  parallel_for(0, x->size(0) * channels, std::max<int64_t>(1, 32768 / std::max(pixels_in, pixels_out)), [&](int64_t begin, int64_t end) {
-    std::vector<T> buffers[2];
-    if (dims > 1) buffers[0].resize(static_cast<size_t>(most));
-    if (dims > 2) buffers[1].resize(static_cast<size_t>(most));
-    for (int64_t p = begin; p < end; ++p) {
-      const T* from = x.data<T>() + p * pixels_in;
-      for (int64_t k = dims - 1; k >= 0; --k) {
-        const Map<T>& map = maps[static_cast<size_t>(k)];
-        T* const to = k == 0 ? out.data<T>() + p * pixels_out : buffers[k - 1].data();
-        apply(map, from, inner_of(k), 0, rows_before(k) * map.outputs, to);
-        from = to;
-      }
-    }
-  });
+  parallel_for(0, x->size(0) * channels, std::max<int64_t>(1, 32768 / std::max(pixels_in, pixels_out)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<T> buffers[2];
+                 if (dims > 1) buffers[0].resize(static_cast<size_t>(most));
+                 if (dims > 2) buffers[1].resize(static_cast<size_t>(most));
+                 for (int64_t p = begin; p < end; ++p) {
+                   const T* from = x.data<T>() + p * pixels_in;
+                   for (int64_t k = dims - 1; k >= 0; --k) {
+                     const Map<T>& map = maps[static_cast<size_t>(k)];
+                     T* const to = k == 0 ? out.data<T>() + p * pixels_out : buffers[k - 1].data();
+                     apply(map, from, inner_of(k), 0, rows_before(k) * map.outputs, to);
+                     from = to;
+                   }
+                 }
+               });
 }
 
 Tensor resample(const Kind& kind, const Tensor& x, IntView sizes, IntView input, IntView output, bool turn) {
@@ -115,11 +119,15 @@ Tensor resample(const Kind& kind, const Tensor& x, IntView sizes, IntView input,
   const Tensor out = empty(sizes, x.dtype(), x.device(), format);
   if (x.is_meta() || out.numel() == 0) return out;
   const bool bytes = x.dtype() == ScalarType::Byte;
-  TN_CHECK_AS(NotImplemented, is_floating(x.dtype()) || bytes, '"', kind.name, "\" not implemented for '", scalar_type_name(x.dtype()), "'");
+  TN_CHECK_AS(NotImplemented, is_floating(x.dtype()) || bytes, '"', kind.name, "\" not implemented for '",
+              scalar_type_name(x.dtype()), "'");
   const bool smooth = kind.mode >= Mode::LinearSmooth;
-  TN_CHECK_AS(NotImplemented, !smooth || turn || !is_reduced_float(x.dtype()), "\"compute_index_ranges_weights\" not implemented for '", scalar_type_name(x.dtype()), "'");
-  TN_CHECK_AS(NotImplemented, !bytes || kind.dims != 3 || kind.mode != Mode::Linear, "\"compute_indices_weights_linear\" not implemented for 'Byte'");
-  if (bytes && kind.mode > Mode::NearestExact) refuse(str("aten::", kind.name), "dtype uint8", "no kernel yet for its weights of 16 bits");
+  TN_CHECK_AS(NotImplemented, !smooth || turn || !is_reduced_float(x.dtype()),
+              "\"compute_index_ranges_weights\" not implemented for '", scalar_type_name(x.dtype()), "'");
+  TN_CHECK_AS(NotImplemented, !bytes || kind.dims != 3 || kind.mode != Mode::Linear,
+              "\"compute_indices_weights_linear\" not implemented for 'Byte'");
+  if (bytes && kind.mode > Mode::NearestExact)
+    refuse(str("aten::", kind.name), "dtype uint8", "no kernel yet for its weights of 16 bits");
   const ScalarType compute = x.dtype() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
   const Tensor from = contiguous(cast(x, compute), format);
   const Tensor to = compute == x.dtype() ? out : empty(sizes, compute, {}, format);
@@ -138,10 +146,12 @@ Tensor upsample(const Kind& kind, const Tensor& self, IntView output) {
 
 Tensor upsample_backward(const Kind& kind, const Tensor& grad, IntView output, IntView input) {
   const DimVector sizes = resized(kind, input, output);
-  TN_CHECK(grad.dim() == kind.dims + 2, "Expected grad_output to be a tensor of dimension ", kind.dims + 2, " but got: dimension ", grad.dim());
+  TN_CHECK(grad.dim() == kind.dims + 2, "Expected grad_output to be a tensor of dimension ", kind.dims + 2,
+           " but got: dimension ", grad.dim());
   for (int64_t d = 0; d < grad.dim(); ++d)
-    TN_CHECK(grad->size(d) == sizes[static_cast<size_t>(d)], "Expected grad_output to have the same shape as output; output.size(", d, ") = ",
-             sizes[static_cast<size_t>(d)], " but got grad_output.size(", d, ") = ", grad->size(d));
+    TN_CHECK(grad->size(d) == sizes[static_cast<size_t>(d)],
+             "Expected grad_output to have the same shape as output; output.size(", d,
+             ") = ", sizes[static_cast<size_t>(d)], " but got grad_output.size(", d, ") = ", grad->size(d));
   return resample(kind, grad, input, input, output, true);
 }
 
@@ -159,7 +169,8 @@ Tensor _upsample_nearest_exact1d(const Tensor& self, IntArrayRef output, Scale a
   return upsample({"upsample_nearest_exact1d", Mode::NearestExact, 1, false, {{a}}}, self, output);
 }
 Tensor _upsample_nearest_exact1d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, Scale a) {
-  return upsample_backward({"upsample_nearest_exact1d_backward", Mode::NearestExact, 1, false, {{a}}}, grad, output, input);
+  return upsample_backward({"upsample_nearest_exact1d_backward", Mode::NearestExact, 1, false, {{a}}}, grad, output,
+                           input);
 }
 Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output, Scale a, Scale b) {
   return upsample({"upsample_nearest2d", Mode::Nearest, 2, false, {{a, b}}}, self, output);
@@ -171,19 +182,23 @@ Tensor _upsample_nearest_exact2d(const Tensor& self, IntArrayRef output, Scale a
   return upsample({"upsample_nearest_exact2d", Mode::NearestExact, 2, false, {{a, b}}}, self, output);
 }
 Tensor _upsample_nearest_exact2d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, Scale a, Scale b) {
-  return upsample_backward({"upsample_nearest_exact2d_backward", Mode::NearestExact, 2, false, {{a, b}}}, grad, output, input);
+  return upsample_backward({"upsample_nearest_exact2d_backward", Mode::NearestExact, 2, false, {{a, b}}}, grad, output,
+                           input);
 }
 Tensor upsample_nearest3d(const Tensor& self, IntArrayRef output, Scale a, Scale b, Scale c) {
   return upsample({"upsample_nearest3d", Mode::Nearest, 3, false, {{a, b, c}}}, self, output);
 }
-Tensor upsample_nearest3d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, Scale a, Scale b, Scale c) {
+Tensor upsample_nearest3d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, Scale a, Scale b,
+                                   Scale c) {
   return upsample_backward({"upsample_nearest3d_backward", Mode::Nearest, 3, false, {{a, b, c}}}, grad, output, input);
 }
 Tensor _upsample_nearest_exact3d(const Tensor& self, IntArrayRef output, Scale a, Scale b, Scale c) {
   return upsample({"upsample_nearest_exact3d", Mode::NearestExact, 3, false, {{a, b, c}}}, self, output);
 }
-Tensor _upsample_nearest_exact3d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, Scale a, Scale b, Scale c) {
-  return upsample_backward({"upsample_nearest_exact3d_backward", Mode::NearestExact, 3, false, {{a, b, c}}}, grad, output, input);
+Tensor _upsample_nearest_exact3d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, Scale a, Scale b,
+                                          Scale c) {
+  return upsample_backward({"upsample_nearest_exact3d_backward", Mode::NearestExact, 3, false, {{a, b, c}}}, grad,
+                           output, input);
 }
 Tensor upsample_linear1d(const Tensor& self, IntArrayRef output, bool align, Scale a) {
   return upsample({"upsample_linear1d", Mode::Linear, 1, align, {{a}}}, self, output);
@@ -194,38 +209,47 @@ Tensor upsample_linear1d_backward(const Tensor& grad, IntArrayRef output, IntArr
 Tensor upsample_bilinear2d(const Tensor& self, IntArrayRef output, bool align, Scale a, Scale b) {
   return upsample({"upsample_bilinear2d", Mode::Linear, 2, align, {{a, b}}}, self, output);
 }
-Tensor upsample_bilinear2d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a, Scale b) {
+Tensor upsample_bilinear2d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a,
+                                    Scale b) {
   return upsample_backward({"upsample_bilinear2d_backward", Mode::Linear, 2, align, {{a, b}}}, grad, output, input);
 }
 Tensor upsample_trilinear3d(const Tensor& self, IntArrayRef output, bool align, Scale a, Scale b, Scale c) {
   return upsample({"upsample_trilinear3d", Mode::Linear, 3, align, {{a, b, c}}}, self, output);
 }
-Tensor upsample_trilinear3d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a, Scale b, Scale c) {
+Tensor upsample_trilinear3d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a,
+                                     Scale b, Scale c) {
   return upsample_backward({"upsample_trilinear3d_backward", Mode::Linear, 3, align, {{a, b, c}}}, grad, output, input);
 }
 Tensor upsample_bicubic2d(const Tensor& self, IntArrayRef output, bool align, Scale a, Scale b) {
   return upsample({"upsample_bicubic2d", Mode::Cubic, 2, align, {{a, b}}}, self, output);
 }
-Tensor upsample_bicubic2d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a, Scale b) {
+Tensor upsample_bicubic2d_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a,
+                                   Scale b) {
   return upsample_backward({"upsample_bicubic2d_backward", Mode::Cubic, 2, align, {{a, b}}}, grad, output, input);
 }
 Tensor _upsample_bilinear2d_aa(const Tensor& self, IntArrayRef output, bool align, Scale a, Scale b) {
   return upsample({"upsample_bilinear2d_aa", Mode::LinearSmooth, 2, align, {{a, b}}}, self, output);
 }
-Tensor _upsample_bilinear2d_aa_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a, Scale b) {
-  return upsample_backward({"upsample_bilinear2d_aa_backward", Mode::LinearSmooth, 2, align, {{a, b}}}, grad, output, input);
+Tensor _upsample_bilinear2d_aa_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a,
+                                        Scale b) {
+  return upsample_backward({"upsample_bilinear2d_aa_backward", Mode::LinearSmooth, 2, align, {{a, b}}}, grad, output,
+                           input);
 }
 Tensor _upsample_bicubic2d_aa(const Tensor& self, IntArrayRef output, bool align, Scale a, Scale b) {
   return upsample({"upsample_bicubic2d_aa", Mode::CubicSmooth, 2, align, {{a, b}}}, self, output);
 }
-Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a, Scale b) {
-  return upsample_backward({"upsample_bicubic2d_aa_backward", Mode::CubicSmooth, 2, align, {{a, b}}}, grad, output, input);
+Tensor _upsample_bicubic2d_aa_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a,
+                                       Scale b) {
+  return upsample_backward({"upsample_bicubic2d_aa_backward", Mode::CubicSmooth, 2, align, {{a, b}}}, grad, output,
+                           input);
 }
 Tensor _upsample_lanczos2d_aa(const Tensor& self, IntArrayRef output, bool align, Scale a, Scale b) {
   return upsample({"upsample_lanczos2d_aa", Mode::LanczosSmooth, 2, align, {{a, b}}}, self, output);
 }
-Tensor _upsample_lanczos2d_aa_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a, Scale b) {
-  return upsample_backward({"upsample_lanczos2d_aa_backward", Mode::LanczosSmooth, 2, align, {{a, b}}}, grad, output, input);
+Tensor _upsample_lanczos2d_aa_backward(const Tensor& grad, IntArrayRef output, IntArrayRef input, bool align, Scale a,
+                                       Scale b) {
+  return upsample_backward({"upsample_lanczos2d_aa_backward", Mode::LanczosSmooth, 2, align, {{a, b}}}, grad, output,
+                           input);
 }
 
 }  // namespace native

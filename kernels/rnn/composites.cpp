@@ -47,8 +47,8 @@ State concatenate(const std::vector<State>& parts) {
 
 // The gates of a step side by side, as many as the cell has.
 std::vector<Tensor> gate_chunks(const Tensor& gates, int64_t count) {
-  TN_CHECK(gates.dim() == 2 && gates->size(1) % count == 0, "rnn cell: expected gates of a width that ", count, " divides, got sizes ",
-           gates.sizes());
+  TN_CHECK(gates.dim() == 2 && gates->size(1) % count == 0, "rnn cell: expected gates of a width that ", count,
+           " divides, got sizes ", gates.sizes());
   return at::unsafe_chunk(gates, count, 1);
 }
 
@@ -57,7 +57,8 @@ State lstm_step(const Tensor& gates_in, const State& state, const Params& p, boo
   const Tensor of_hidden = p.of_hidden(state.h);
   const Tensor gates = call::add_(of_hidden, computed ? gates_in : p.of_input(gates_in));
   const std::vector<Tensor> parts = gate_chunks(gates, 4);
-  const Tensor in = call::sigmoid_(parts[0]), forget = call::sigmoid_(parts[1]), cell = call::tanh_(parts[2]), out = call::sigmoid_(parts[3]);
+  const Tensor in = call::sigmoid_(parts[0]), forget = call::sigmoid_(parts[1]), cell = call::tanh_(parts[2]),
+               out = call::sigmoid_(parts[3]);
   const Tensor kept = call::mul(forget, state.c);
   const Tensor c = call::add_(kept, call::mul(in, cell));
   Tensor h = call::mul(out, call::tanh(c));
@@ -130,7 +131,8 @@ LayerResult run_packed(Cell cell, const Tensor& input, const IntView batch_sizes
   return {call::cat(outputs, 0), concatenate(ended)};
 }
 
-LayerResult run_packed_reverse(Cell cell, const Tensor& input, const IntView batch_sizes, const State& start, const Params& p) {
+LayerResult run_packed_reverse(Cell cell, const Tensor& input, const IntView batch_sizes, const State& start,
+                               const Params& p) {
   const Tensor gates = p.of_input(input);
   int64_t offset = gates.size(0), last = batch_sizes.back();
   State state = slice(start, 0, last);
@@ -149,9 +151,11 @@ LayerResult run_packed_reverse(Cell cell, const Tensor& input, const IntView bat
   return {call::cat(outputs, 0), state};
 }
 
-LayerResult run_direction(Cell cell, const Tensor& input, const IntView batch_sizes, const State& start, const Params& p, bool reverse) {
+LayerResult run_direction(Cell cell, const Tensor& input, const IntView batch_sizes, const State& start,
+                          const Params& p, bool reverse) {
   if (batch_sizes.empty()) return run_full(cell, input, start, p, reverse);
-  return reverse ? run_packed_reverse(cell, input, batch_sizes, start, p) : run_packed(cell, input, batch_sizes, start, p);
+  return reverse ? run_packed_reverse(cell, input, batch_sizes, start, p)
+                 : run_packed(cell, input, batch_sizes, start, p);
 }
 
 // ---- the stack -----------------------------------------------------------------------------------------------------
@@ -179,8 +183,8 @@ StackResult run_stack(Cell cell, const Tensor& input, const Tensor& batch_sizes,
   std::vector<int64_t> sizes;
   if (batch_sizes.defined()) {
     TN_CHECK(batch_sizes.dtype() == ScalarType::Long && batch_sizes.dim() == 1 && batch_sizes.numel() > 0,
-             "expected batch_sizes to be a 1-D int64 tensor with elements, got ", scalar_type_name(batch_sizes.dtype()), " of shape ",
-             batch_sizes.sizes());
+             "expected batch_sizes to be a 1-D int64 tensor with elements, got ", scalar_type_name(batch_sizes.dtype()),
+             " of shape ", batch_sizes.sizes());
     const Tensor dense = contiguous(batch_sizes);
     sizes.assign(dense.data<int64_t>(), dense.data<int64_t>() + dense.numel());
   }
@@ -203,9 +207,12 @@ StackResult run_stack(Cell cell, const Tensor& input, const Tensor& batch_sizes,
 }
 
 void check_cell(const Tensor& input, const Tensor& hx, const Tensor& w_ih, int64_t hidden_size, const char* label) {
-  TN_CHECK(input.size(1) == w_ih.size(1), "input has inconsistent input_size: got ", input.size(1), " expected ", w_ih.size(1));
-  TN_CHECK(input.size(0) == hx.size(0), "Input batch size ", input.size(0), " doesn't match hidden", label, " batch size ", hx.size(0));
-  TN_CHECK(hx.size(1) == hidden_size, "hidden", label, " has inconsistent hidden_size: got ", hx.size(1), ", expected ", hidden_size);
+  TN_CHECK(input.size(1) == w_ih.size(1), "input has inconsistent input_size: got ", input.size(1), " expected ",
+           w_ih.size(1));
+  TN_CHECK(input.size(0) == hx.size(0), "Input batch size ", input.size(0), " doesn't match hidden", label,
+           " batch size ", hx.size(0));
+  TN_CHECK(hx.size(1) == hidden_size, "hidden", label, " has inconsistent hidden_size: got ", hx.size(1), ", expected ",
+           hidden_size);
 }
 
 Params cell_params(const Tensor& w_ih, const Tensor& w_hh, OptionalTensor b_ih, OptionalTensor b_hh) {
@@ -214,8 +221,8 @@ Params cell_params(const Tensor& w_ih, const Tensor& w_hh, OptionalTensor b_ih, 
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh, OptionalTensor b_ih,
-                                     OptionalTensor b_hh) {
+std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh,
+                                     OptionalTensor b_ih, OptionalTensor b_hh) {
   TN_CHECK(hx.size() == 2, "lstm_cell expects two hidden states");
   check_cell(input, hx[0], w_ih, w_hh.size(1), "0");
   check_cell(input, hx[1], w_ih, w_hh.size(0) / 4, "1");
@@ -223,14 +230,14 @@ std::tuple<Tensor, Tensor> lstm_cell(const Tensor& input, TensorList hx, const T
   return {std::move(next.h), std::move(next.c)};
 }
 
-Tensor simple_cell(Cell cell, const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, OptionalTensor b_ih,
-                   OptionalTensor b_hh) {
+Tensor simple_cell(Cell cell, const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,
+                   OptionalTensor b_ih, OptionalTensor b_hh) {
   check_cell(input, hx, w_ih, w_hh.size(1), "0");
   return step(cell, input, {hx, {}}, cell_params(w_ih, w_hh, b_ih, b_hh), false).h;
 }
 
-std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, const Tensor& batch_sizes, TensorList hx, TensorList params,
-                                        const RnnOptions& o) {
+std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, const Tensor& batch_sizes, TensorList hx,
+                                        TensorList params, const RnnOptions& o) {
   TN_CHECK(hx.size() == 2, "lstm expects two hidden states");
   const bool projections = hx[0].size(2) != hx[1].size(2);
   const std::vector<Tensor> h = at::unbind(hx[0], 0), c = at::unbind(hx[1], 0);
@@ -248,8 +255,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& input, const Tensor& batch
   return {std::move(result.output), std::move(all_h), std::move(all_c)};
 }
 
-std::tuple<Tensor, Tensor> simple_rnn(Cell cell, const Tensor& input, const Tensor& batch_sizes, const Tensor& hx, TensorList params,
-                                      const RnnOptions& o) {
+std::tuple<Tensor, Tensor> simple_rnn(Cell cell, const Tensor& input, const Tensor& batch_sizes, const Tensor& hx,
+                                      TensorList params, const RnnOptions& o) {
   std::vector<State> starts;
   for (const Tensor& h : at::unbind(hx, 0)) starts.push_back({h, {}});
   StackResult result = run_stack(cell, o.batch_first ? at::transpose(input, 0, 1) : input, batch_sizes, starts,

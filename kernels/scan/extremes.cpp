@@ -27,7 +27,8 @@ bool replaces(S now, S best) {
 
 template <bool kLargest>
 std::tuple<Tensor, Tensor> running(const char* name, const Tensor& self, int64_t dim) {
-  TN_CHECK_AS(NotImplemented, !is_complex(self.dtype()), "\"", name, "_cpu\" not implemented for '", scalar_type_name(self.dtype()), "'");
+  TN_CHECK_AS(NotImplemented, !is_complex(self.dtype()), "\"", name, "_cpu\" not implemented for '",
+              scalar_type_name(self.dtype()), "'");
   const Tensor values = empty(self.sizes(), self.dtype()), places = empty(self.sizes(), ScalarType::Long);
   const auto s = scan::split_at(self, dim);
   if (self.numel() == 0) return {values, places};
@@ -60,7 +61,11 @@ std::tuple<Tensor, Tensor> running(const char* name, const Tensor& self, int64_t
 
 }  // namespace
 
-std::tuple<Tensor, Tensor> native::cummax(const Tensor& self, int64_t dim) { return running<true>("cummax", self, dim); }
-std::tuple<Tensor, Tensor> native::cummin(const Tensor& self, int64_t dim) { return running<false>("cummin", self, dim); }
+std::tuple<Tensor, Tensor> native::cummax(const Tensor& self, int64_t dim) {
+  return running<true>("cummax", self, dim);
+}
+std::tuple<Tensor, Tensor> native::cummin(const Tensor& self, int64_t dim) {
+  return running<false>("cummin", self, dim);
+}
 
 }  // namespace tn

@@ -21,24 +21,44 @@ template <class S>
 struct CarryOf {
   using Type = int64_t;
 };
-template <> struct CarryOf<float> { using Type = double; };
-template <> struct CarryOf<double> { using Type = double; };
-template <> struct CarryOf<Half> { using Type = float; };
-template <> struct CarryOf<BFloat16> { using Type = float; };
-template <> struct CarryOf<std::complex<float>> { using Type = std::complex<double>; };
-template <> struct CarryOf<std::complex<double>> { using Type = std::complex<double>; };
+template <>
+struct CarryOf<float> {
+  using Type = double;
+};
+template <>
+struct CarryOf<double> {
+  using Type = double;
+};
+template <>
+struct CarryOf<Half> {
+  using Type = float;
+};
+template <>
+struct CarryOf<BFloat16> {
+  using Type = float;
+};
+template <>
+struct CarryOf<std::complex<float>> {
+  using Type = std::complex<double>;
+};
+template <>
+struct CarryOf<std::complex<double>> {
+  using Type = std::complex<double>;
+};
 
 struct Add {
   template <class A>
   A operator()(A a, A b) const {
-    if constexpr (std::is_same_v<A, int64_t>) return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    if constexpr (std::is_same_v<A, int64_t>)
+      return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     else return a + b;
   }
 };
 struct Multiply {
   template <class A>
   A operator()(A a, A b) const {
-    if constexpr (std::is_same_v<A, int64_t>) return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    if constexpr (std::is_same_v<A, int64_t>)
+      return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
     else return a * b;
   }
 };
@@ -119,34 +139,45 @@ void run(const Tensor& out, const Tensor& self, int64_t dim, double start, Op op
       }
       constexpr int64_t kWidth = 256;
       const int64_t blocks = (s.inner + kWidth - 1) / kWidth;
-      parallel_for(0, s.outer * blocks, std::max<int64_t>(1, grain / std::min(s.inner, kWidth)), [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) {
-          const int64_t column = t % blocks * kWidth, at = t / blocks * s.n * s.inner + column;
-          columns(from + at, s, std::min(kWidth, s.inner - column), first, to + at, op);
-        }
-      });
+      parallel_for(0, s.outer * blocks, std::max<int64_t>(1, grain / std::min(s.inner, kWidth)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t t = begin; t < end; ++t) {
+                       const int64_t column = t % blocks * kWidth, at = t / blocks * s.n * s.inner + column;
+                       columns(from + at, s, std::min(kWidth, s.inner - column), first, to + at, op);
+                     }
+                   });
     }
   });
 }
 
 void set_running(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   wrap_dim(dim, self.dim());
-  outs.set(0, self.sizes(), dtype.value_or(is_integral(self.dtype(), true) ? ScalarType::Long : self.dtype()), self.device());
+  outs.set(0, self.sizes(), dtype.value_or(is_integral(self.dtype(), true) ? ScalarType::Long : self.dtype()),
+           self.device());
 }
 
 }  // namespace
 
 namespace slots {
 
-void cumsum_meta(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) { set_running(outs, self, dim, dtype); }
-void cumsum_cpu(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType>) { run(outs[0], self, dim, 0, Add()); }
-void cumprod_meta(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) { set_running(outs, self, dim, dtype); }
-void cumprod_cpu(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType>) { run(outs[0], self, dim, 1, Multiply()); }
+void cumsum_meta(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  set_running(outs, self, dim, dtype);
+}
+void cumsum_cpu(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType>) {
+  run(outs[0], self, dim, 0, Add());
+}
+void cumprod_meta(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  set_running(outs, self, dim, dtype);
+}
+void cumprod_cpu(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType>) {
+  run(outs[0], self, dim, 1, Multiply());
+}
 
 }  // namespace slots
 
 Tensor native::_logcumsumexp(const Tensor& self, int64_t dim) {
-  TN_CHECK_AS(NotImplemented, is_floating(self.dtype()), "\"logcumsumexp_out_cpu\" not implemented for '", scalar_type_name(self.dtype()), "'");
+  TN_CHECK_AS(NotImplemented, is_floating(self.dtype()), "\"logcumsumexp_out_cpu\" not implemented for '",
+              scalar_type_name(self.dtype()), "'");
   wrap_dim(dim, self.dim());
   const Tensor out = empty(self.sizes(), self.dtype());
   run(out, self, dim, -HUGE_VAL, LogAddExp());

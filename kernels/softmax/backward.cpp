@@ -11,11 +11,13 @@
 namespace tn {
 namespace {
 
-void set_gradient(Outputs& outs, const char* name, const Tensor& grad, const Tensor& output, int64_t dim, ScalarType input_dtype) {
+void set_gradient(Outputs& outs, const char* name, const Tensor& grad, const Tensor& output, int64_t dim,
+                  ScalarType input_dtype) {
   wrap_dim(dim, grad.dim());
-  TN_CHECK(grad.sizes() == output.sizes(), name, ": expected grad and output of one shape, got ", grad.sizes(), " and ", output.sizes());
-  TN_CHECK(grad.dtype() == output.dtype() && input_dtype == grad.dtype(), name, ": expected one dtype, got ", dtype_name(grad.dtype()), ", ",
-           dtype_name(output.dtype()), " and ", dtype_name(input_dtype));
+  TN_CHECK(grad.sizes() == output.sizes(), name, ": expected grad and output of one shape, got ", grad.sizes(), " and ",
+           output.sizes());
+  TN_CHECK(grad.dtype() == output.dtype() && input_dtype == grad.dtype(), name, ": expected one dtype, got ",
+           dtype_name(grad.dtype()), ", ", dtype_name(output.dtype()), " and ", dtype_name(input_dtype));
   outs.set(0, grad.sizes(), grad.dtype(), grad.device());
 }
 void gradient(Outputs& outs, const Tensor& grad, const Tensor& output, int64_t dim, bool log) {
@@ -26,7 +28,8 @@ void gradient(Outputs& outs, const Tensor& grad, const Tensor& output, int64_t d
   for (int64_t d = 0; d < g.dim(); ++d) (d < at ? outer : d == at ? n : inner) *= g->size(d);
   const ScalarType dtype = g.dtype();
   const auto item = static_cast<int64_t>(g.itemsize());
-  const char *const from = static_cast<const char*>(g->raw_data()), *const results = static_cast<const char*>(y->raw_data());
+  const char *const from = static_cast<const char*>(g->raw_data()), *const results =
+                                                                        static_cast<const char*>(y->raw_data());
   char* const to = static_cast<char*>(outs[0]->raw_data());
   if (inner == 1) {
     parallel_for(0, outer, std::max<int64_t>(1, 16384 / n), [&](int64_t begin, int64_t end) {
@@ -41,7 +44,8 @@ void gradient(Outputs& outs, const Tensor& grad, const Tensor& output, int64_t d
   parallel_for(0, outer * strips, std::max<int64_t>(1, 16384 / (n * kStrip)), [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t skip = t / strips * n * inner * item, first = t % strips * kStrip;
-      softmax::gradient_columns(dtype, log, from + skip, results + skip, n, inner, first, std::min(kStrip, inner - first), to + skip);
+      softmax::gradient_columns(dtype, log, from + skip, results + skip, n, inner, first,
+                                std::min(kStrip, inner - first), to + skip);
     }
   });
 }
@@ -50,16 +54,20 @@ void gradient(Outputs& outs, const Tensor& grad, const Tensor& output, int64_t d
 
 namespace slots {
 
-void _softmax_backward_data_meta(Outputs& outs, const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType input_dtype) {
+void _softmax_backward_data_meta(Outputs& outs, const Tensor& grad_output, const Tensor& output, int64_t dim,
+                                 ScalarType input_dtype) {
   set_gradient(outs, "_softmax_backward_data", grad_output, output, dim, input_dtype);
 }
-void _softmax_backward_data_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType) {
+void _softmax_backward_data_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& output, int64_t dim,
+                                ScalarType) {
   gradient(outs, grad_output, output, dim, false);
 }
-void _log_softmax_backward_data_meta(Outputs& outs, const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType input_dtype) {
+void _log_softmax_backward_data_meta(Outputs& outs, const Tensor& grad_output, const Tensor& output, int64_t dim,
+                                     ScalarType input_dtype) {
   set_gradient(outs, "_log_softmax_backward_data", grad_output, output, dim, input_dtype);
 }
-void _log_softmax_backward_data_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& output, int64_t dim, ScalarType) {
+void _log_softmax_backward_data_cpu(Outputs& outs, const Tensor& grad_output, const Tensor& output, int64_t dim,
+                                    ScalarType) {
   gradient(outs, grad_output, output, dim, true);
 }
 

@@ -52,7 +52,8 @@ void Rows(const void* grads, const void* ys, int64_t rows, int64_t n, void* outs
       total += static_cast<double>(SumLanes(d, Term<kLog>(d, LoadAsUpTo(d, g + i, take), LoadAsUpTo(d, y + i, take))));
     }
     const auto sum = hn::Set(d, static_cast<T>(total));
-    for (i = 0; i + lanes <= n; i += lanes) StoreAs(Result<kLog>(d, LoadAs(d, g + i), LoadAs(d, y + i), sum), d, out + i);
+    for (i = 0; i + lanes <= n; i += lanes)
+      StoreAs(Result<kLog>(d, LoadAs(d, g + i), LoadAs(d, y + i), sum), d, out + i);
     if (i < n) {
       const size_t take = HWY_MIN(hn::Lanes(d), static_cast<size_t>(n - i));
       StoreAsUpTo(Result<kLog>(d, LoadAsUpTo(d, g + i, take), LoadAsUpTo(d, y + i, take), sum), d, out + i, take);
@@ -94,12 +95,15 @@ HWY_INLINE void Visit(ScalarType dtype, const F& f) {
 }  // namespace
 
 void SoftmaxGradientRows(ScalarType dtype, bool log, const void* g, const void* y, int64_t rows, int64_t n, void* out) {
-  Visit(dtype, [&](auto s) { log ? Rows<true, decltype(s)>(g, y, rows, n, out) : Rows<false, decltype(s)>(g, y, rows, n, out); });
-}
-void SoftmaxGradientColumns(ScalarType dtype, bool log, const void* g, const void* y, int64_t n, int64_t inner, int64_t first, int64_t count,
-                            void* out) {
   Visit(dtype, [&](auto s) {
-    log ? Columns<true, decltype(s)>(g, y, n, inner, first, count, out) : Columns<false, decltype(s)>(g, y, n, inner, first, count, out);
+    log ? Rows<true, decltype(s)>(g, y, rows, n, out) : Rows<false, decltype(s)>(g, y, rows, n, out);
+  });
+}
+void SoftmaxGradientColumns(ScalarType dtype, bool log, const void* g, const void* y, int64_t n, int64_t inner,
+                            int64_t first, int64_t count, void* out) {
+  Visit(dtype, [&](auto s) {
+    log ? Columns<true, decltype(s)>(g, y, n, inner, first, count, out)
+        : Columns<false, decltype(s)>(g, y, n, inner, first, count, out);
   });
 }
 
@@ -114,7 +118,8 @@ namespace softmax {
 void gradient_rows(ScalarType dtype, bool log, const void* g, const void* y, int64_t rows, int64_t n, void* out) {
   HWY_DYNAMIC_DISPATCH(SoftmaxGradientRows)(dtype, log, g, y, rows, n, out);
 }
-void gradient_columns(ScalarType dtype, bool log, const void* g, const void* y, int64_t n, int64_t inner, int64_t first, int64_t count, void* out) {
+void gradient_columns(ScalarType dtype, bool log, const void* g, const void* y, int64_t n, int64_t inner, int64_t first,
+                      int64_t count, void* out) {
   HWY_DYNAMIC_DISPATCH(SoftmaxGradientColumns)(dtype, log, g, y, n, inner, first, count, out);
 }
 }  // namespace softmax

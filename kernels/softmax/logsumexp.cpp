@@ -22,12 +22,14 @@ void run(const T* x, int64_t outer, int64_t n, int64_t inner, T* out) {
   }
   constexpr int64_t kWidth = softmax::kColumns;
   const int64_t blocks = (inner + kWidth - 1) / kWidth;
-  parallel_for(0, outer * blocks, std::max<int64_t>(1, 8192 / std::max<int64_t>(n * kWidth, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      const int64_t start = t % blocks * kWidth, i = t / blocks;
-      softmax::log_sum_columns(x + i * n * inner + start, inner, n, std::min(kWidth, inner - start), out + i * inner + start);
-    }
-  });
+  parallel_for(0, outer * blocks, std::max<int64_t>(1, 8192 / std::max<int64_t>(n * kWidth, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   const int64_t start = t % blocks * kWidth, i = t / blocks;
+                   softmax::log_sum_columns(x + i * n * inner + start, inner, n, std::min(kWidth, inner - start),
+                                            out + i * inner + start);
+                 }
+               });
 }
 
 }  // namespace
@@ -77,7 +79,8 @@ void logsumexp_cpu(Outputs& outs, const Tensor& self, IntArrayRef dim, bool) {
   if (n == 0) return fill(out, -__builtin_inf());
   if (compute == ScalarType::Double) return run(x.data<double>(), outer, n, inner, out.data<double>());
   if (out.dtype() == ScalarType::Float) return run(x.data<float>(), outer, n, inner, out.data<float>());
-  const Tensor wide = empty({out.numel()}, ScalarType::Float), flat = alias_with_geometry(out, {out.numel()}, {1}, out.storage_offset());
+  const Tensor wide = empty({out.numel()}, ScalarType::Float),
+               flat = alias_with_geometry(out, {out.numel()}, {1}, out.storage_offset());
   run(x.data<float>(), outer, n, inner, wide.data<float>());
   copy_into(flat, wide);
 }

@@ -51,7 +51,8 @@ HWY_INLINE void SoftmaxRow(const T* x, int64_t n, bool log, T* out) {
     auto a = hn::Zero(d), b = hn::Zero(d);
     int64_t i = begin;
     for (; i + 2 * lanes <= end; i += 2 * lanes) {
-      const auto e = ExpNegative(d, hn::Sub(hn::LoadU(d, x + i), top)), f = ExpNegative(d, hn::Sub(hn::LoadU(d, x + i + lanes), top));
+      const auto e = ExpNegative(d, hn::Sub(hn::LoadU(d, x + i), top)),
+                 f = ExpNegative(d, hn::Sub(hn::LoadU(d, x + i + lanes), top));
       if (!log) {
         hn::StoreU(e, d, out + i);
         hn::StoreU(f, d, out + i + lanes);
@@ -75,7 +76,8 @@ HWY_INLINE void SoftmaxRow(const T* x, int64_t n, bool log, T* out) {
   }
   if (log) {
     const auto shift = hn::Set(d, std::log(total));
-    for (int64_t i = 0; i < whole; i += lanes) hn::StoreU(hn::Sub(hn::Sub(hn::LoadU(d, x + i), top), shift), d, out + i);
+    for (int64_t i = 0; i < whole; i += lanes)
+      hn::StoreU(hn::Sub(hn::Sub(hn::LoadU(d, x + i), top), shift), d, out + i);
     if (rest) StoreUpTo(hn::Sub(hn::Sub(LoadUpTo(d, x + whole, rest), top), shift), d, out + whole, rest);
     return;
   }
@@ -85,7 +87,8 @@ HWY_INLINE void SoftmaxRow(const T* x, int64_t n, bool log, T* out) {
 }
 
 template <class T>
-HWY_INLINE void SoftmaxColumns(const T* x, int64_t stride, int64_t n, int64_t cols, bool log, T* out, int64_t out_stride) {
+HWY_INLINE void SoftmaxColumns(const T* x, int64_t stride, int64_t n, int64_t cols, bool log, T* out,
+                               int64_t out_stride) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   HWY_ALIGN T top[softmax::kColumns], sum[softmax::kColumns], part[softmax::kColumns];
@@ -97,9 +100,14 @@ HWY_INLINE void SoftmaxColumns(const T* x, int64_t stride, int64_t n, int64_t co
   const auto each = [&](auto&& f) HWY_ATTR {
     int64_t j = 0;
     for (; j + lanes <= cols; j += lanes)
-      f(j, [&](const T* p) HWY_ATTR { return hn::LoadU(d, p + j); }, [&](auto v, T* p) HWY_ATTR { hn::StoreU(v, d, p + j); });
+      f(
+          j, [&](const T* p) HWY_ATTR { return hn::LoadU(d, p + j); },
+          [&](auto v, T* p) HWY_ATTR { hn::StoreU(v, d, p + j); });
     const auto rest = static_cast<size_t>(cols - j);
-    if (rest) f(j, [&](const T* p) HWY_ATTR { return LoadUpTo(d, p + j, rest); }, [&](auto v, T* p) HWY_ATTR { StoreUpTo(v, d, p + j, rest); });
+    if (rest)
+      f(
+          j, [&](const T* p) HWY_ATTR { return LoadUpTo(d, p + j, rest); },
+          [&](auto v, T* p) HWY_ATTR { StoreUpTo(v, d, p + j, rest); });
   };
   for (int64_t begin = 0; begin < n; begin += 64) {
     for (int64_t j = 0; j < cols; ++j) part[j] = 0;
@@ -118,7 +126,9 @@ HWY_INLINE void SoftmaxColumns(const T* x, int64_t stride, int64_t n, int64_t co
   for (int64_t i = 0; i < n; ++i) {
     const T* from = x + i * stride;
     T* to = out + i * out_stride;
-    if (log) each([&](int64_t, auto load, auto store) HWY_ATTR { store(hn::Sub(hn::Sub(load(from), load(top)), load(sum)), to); });
+    if (log)
+      each([&](int64_t, auto load, auto store)
+               HWY_ATTR { store(hn::Sub(hn::Sub(load(from), load(top)), load(sum)), to); });
     else each([&](int64_t, auto load, auto store) HWY_ATTR { store(hn::Mul(load(to), load(sum)), to); });
   }
 }
@@ -173,11 +183,13 @@ HWY_INLINE void LogSumColumns(const T* x, int64_t stride, int64_t n, int64_t col
       const T* from = x + i * stride;
       int64_t j = 0;
       for (; j + lanes <= cols; j += lanes)
-        hn::StoreU(hn::Add(hn::LoadU(d, part + j), ExpAny(d, hn::Sub(hn::LoadU(d, from + j), hn::LoadU(d, top + j)))), d, part + j);
+        hn::StoreU(hn::Add(hn::LoadU(d, part + j), ExpAny(d, hn::Sub(hn::LoadU(d, from + j), hn::LoadU(d, top + j)))),
+                   d, part + j);
       const auto rest = static_cast<size_t>(cols - j);
       if (rest)
-        StoreUpTo(hn::Add(LoadUpTo(d, part + j, rest), ExpAny(d, hn::Sub(LoadUpTo(d, from + j, rest), LoadUpTo(d, top + j, rest)))), d, part + j,
-                  rest);
+        StoreUpTo(hn::Add(LoadUpTo(d, part + j, rest),
+                          ExpAny(d, hn::Sub(LoadUpTo(d, from + j, rest), LoadUpTo(d, top + j, rest)))),
+                  d, part + j, rest);
     }
     for (int64_t j = 0; j < cols; ++j) sum[j] += part[j];
   }
@@ -186,14 +198,20 @@ HWY_INLINE void LogSumColumns(const T* x, int64_t stride, int64_t n, int64_t col
 
 float LogSum32(const float* x, int64_t n) { return LogSum(x, n); }
 double LogSum64(const double* x, int64_t n) { return LogSum(x, n); }
-void LogSumColumns32(const float* x, int64_t stride, int64_t n, int64_t cols, float* out) { LogSumColumns(x, stride, n, cols, out); }
-void LogSumColumns64(const double* x, int64_t stride, int64_t n, int64_t cols, double* out) { LogSumColumns(x, stride, n, cols, out); }
+void LogSumColumns32(const float* x, int64_t stride, int64_t n, int64_t cols, float* out) {
+  LogSumColumns(x, stride, n, cols, out);
+}
+void LogSumColumns64(const double* x, int64_t stride, int64_t n, int64_t cols, double* out) {
+  LogSumColumns(x, stride, n, cols, out);
+}
 void SoftmaxRow32(const float* x, int64_t n, bool log, float* out) { SoftmaxRow(x, n, log, out); }
 void SoftmaxRow64(const double* x, int64_t n, bool log, double* out) { SoftmaxRow(x, n, log, out); }
-void SoftmaxColumns32(const float* x, int64_t stride, int64_t n, int64_t cols, bool log, float* out, int64_t out_stride) {
+void SoftmaxColumns32(const float* x, int64_t stride, int64_t n, int64_t cols, bool log, float* out,
+                      int64_t out_stride) {
   SoftmaxColumns(x, stride, n, cols, log, out, out_stride);
 }
-void SoftmaxColumns64(const double* x, int64_t stride, int64_t n, int64_t cols, bool log, double* out, int64_t out_stride) {
+void SoftmaxColumns64(const double* x, int64_t stride, int64_t n, int64_t cols, bool log, double* out,
+                      int64_t out_stride) {
   SoftmaxColumns(x, stride, n, cols, log, out, out_stride);
 }
 
@@ -224,7 +242,8 @@ void columns<float>(const float* x, int64_t stride, int64_t n, int64_t cols, boo
   HWY_DYNAMIC_DISPATCH(SoftmaxColumns32)(x, stride, n, cols, log, out, out_stride);
 }
 template <>
-void columns<double>(const double* x, int64_t stride, int64_t n, int64_t cols, bool log, double* out, int64_t out_stride) {
+void columns<double>(const double* x, int64_t stride, int64_t n, int64_t cols, bool log, double* out,
+                     int64_t out_stride) {
   HWY_DYNAMIC_DISPATCH(SoftmaxColumns64)(x, stride, n, cols, log, out, out_stride);
 }
 template <>

@@ -19,7 +19,8 @@ void columns(const T* x, int64_t stride, int64_t n, int64_t cols, bool log, T* o
 template <>
 void columns<float>(const float* x, int64_t stride, int64_t n, int64_t cols, bool log, float* out, int64_t out_stride);
 template <>
-void columns<double>(const double* x, int64_t stride, int64_t n, int64_t cols, bool log, double* out, int64_t out_stride);
+void columns<double>(const double* x, int64_t stride, int64_t n, int64_t cols, bool log, double* out,
+                     int64_t out_stride);
 
 // log(sum(e^x)) of a row, and of neighbouring columns; infinities as limits.
 template <class T>

@@ -24,7 +24,7 @@ void mark(const T* x, int64_t n, std::vector<T> set, bool invert, bool* out) {
     for (int64_t i = begin; i < end; ++i) {
       const T v = x[i];
       const bool found = v == v && (set.size() > kFew ? std::binary_search(set.begin(), set.end(), v)
-                                                       : std::find(set.begin(), set.end(), v) != set.end());
+                                                      : std::find(set.begin(), set.end(), v) != set.end());
       out[i] = found != invert;
     }
   });
@@ -33,9 +33,11 @@ void mark(const T* x, int64_t n, std::vector<T> set, bool invert, bool* out) {
 void membership(const Tensor& out, const Tensor& elements, const Tensor& tests, bool invert) {
   if (elements.numel() == 0) return;
   const ScalarType common = result_type(elements, tests);
-  const ScalarType compute = is_floating(common) ? (common == ScalarType::Double ? common : ScalarType::Float) : ScalarType::Long;
+  const ScalarType compute =
+      is_floating(common) ? (common == ScalarType::Double ? common : ScalarType::Float) : ScalarType::Long;
   // Through the common dtype, which may round, as comparisons do.
-  const Tensor x = contiguous(cast(cast(elements, common), compute)), t = contiguous(cast(cast(tests, common), compute));
+  const Tensor x = contiguous(cast(cast(elements, common), compute)),
+               t = contiguous(cast(cast(tests, common), compute));
   bool* to = out.data<bool>();
   with_element(compute, [&]<class T>() {
     if constexpr (std::is_arithmetic_v<T>) {
@@ -46,8 +48,8 @@ void membership(const Tensor& out, const Tensor& elements, const Tensor& tests, 
 }
 void check_types(const Tensor& t) {
   TN_CHECK(!is_complex(t.dtype()), "Unsupported input type encountered for isin(): ", scalar_type_name(t.dtype()));
-  TN_CHECK(t.dtype() != ScalarType::Bool && !is_barebones_unsigned(t.dtype()), "Unsupported input type encountered for isin(): ",
-           scalar_type_name(t.dtype()));
+  TN_CHECK(t.dtype() != ScalarType::Bool && !is_barebones_unsigned(t.dtype()),
+           "Unsupported input type encountered for isin(): ", scalar_type_name(t.dtype()));
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ KeyOf<S> key_of(S v) {
     return bits & kSign ? ~bits : bits | kSign;
   } else if constexpr (std::is_signed_v<S>) {
     using K = KeyOf<S>;
-    return static_cast<K>(static_cast<std::conditional_t<sizeof(K) == 8, int64_t, int32_t>>(v)) ^ (K{1} << (sizeof(K) * 8 - 1));
+    return static_cast<K>(static_cast<std::conditional_t<sizeof(K) == 8, int64_t, int32_t>>(v)) ^
+           (K{1} << (sizeof(K) * 8 - 1));
   } else {
     return static_cast<KeyOf<S>>(v);
   }

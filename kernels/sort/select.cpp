@@ -18,7 +18,8 @@ namespace {
 using sort::Item;
 using sort::Lines;
 
-// The k smallest items of a line, sorted. Candidates gather in a buffer of twice k; each time it is full, the bar sinks.
+// The k smallest items of a line, sorted. Candidates gather in a buffer of twice k; each time it is full, the bar
+// sinks.
 template <class S, class K>
 void smallest(const S* x, int64_t step, int64_t n, int64_t k, bool largest, std::vector<Item<K>>* kept) {
   kept->clear();
@@ -58,7 +59,8 @@ void choose(const Tensor& self, int64_t dim, const Tensor& values, const Tensor&
         const auto start = lines.begin(i);
         const S* line = x + start[0];
         const int64_t step = lines.step(0);
-        for (int64_t k = 0; k < n; ++k) items[static_cast<size_t>(k)] = {sort::key_of(line[k * step]), static_cast<decltype(items[0].place)>(k)};
+        for (int64_t k = 0; k < n; ++k)
+          items[static_cast<size_t>(k)] = {sort::key_of(line[k * step]), static_cast<decltype(items[0].place)>(k)};
         const int64_t place = f(items);
         out[start[1]] = line[place * step];
         at[start[2]] = place;
@@ -78,13 +80,15 @@ constexpr auto nan_key(const Items& items) {
 }
 
 struct Chosen {
-  Tensor values, places;      // with the dimension
+  Tensor values, places;  // with the dimension
   int64_t dim;
 };
 Chosen make_chosen(const char* name, const Tensor& self, int64_t dim, bool empty_allowed = false) {
   const int64_t d = wrap_dim(dim, self.dim());
-  TN_CHECK_AS(NotImplemented, !is_complex(self.dtype()), "\"", name, "\" not implemented for '", scalar_type_name(self.dtype()), "'");
-  TN_CHECK_AS(Index, empty_allowed || self.dim() == 0 || self->size(d) != 0, name, "(): Expected reduction dim ", d, " to have non-zero size.");
+  TN_CHECK_AS(NotImplemented, !is_complex(self.dtype()), "\"", name, "\" not implemented for '",
+              scalar_type_name(self.dtype()), "'");
+  TN_CHECK_AS(Index, empty_allowed || self.dim() == 0 || self->size(d) != 0, name, "(): Expected reduction dim ", d,
+              " to have non-zero size.");
   DimVector sizes(self.sizes());
   if (self.dim() > 0) sizes[static_cast<size_t>(d)] = 1;
   return {empty(sizes, self.dtype(), self.device()), empty(sizes, ScalarType::Long, self.device()), d};
@@ -116,15 +120,18 @@ template <bool kIgnoreNan>
 std::tuple<Tensor, Tensor> median_along(const char* name, const Tensor& self, int64_t dim, bool keepdim) {
   const Chosen c = make_chosen(name, self, dim);
   if (c.values.numel() > 0 && self.numel() > 0)
-    choose(self, c.dim, c.values, c.places, [&](auto& items) { return median_place<kIgnoreNan>(items, is_floating(self.dtype())); });
+    choose(self, c.dim, c.values, c.places,
+           [&](auto& items) { return median_place<kIgnoreNan>(items, is_floating(self.dtype())); });
   return finish(c, keepdim);
 }
 template <bool kIgnoreNan>
 Tensor median_of_all(const char* name, const Tensor& self) {
-  TN_CHECK_AS(NotImplemented, !is_complex(self.dtype()), "\"", name, "\" not implemented for '", scalar_type_name(self.dtype()), "'");
+  TN_CHECK_AS(NotImplemented, !is_complex(self.dtype()), "\"", name, "\" not implemented for '",
+              scalar_type_name(self.dtype()), "'");
   if (self.numel() == 0) {
     const Tensor out = empty({}, self.dtype());
-    fill(out, is_floating(self.dtype()) ? Scalar(std::nan("")) : Scalar(is_integral(self.dtype(), false) ? INT64_MIN : int64_t{0}));
+    fill(out, is_floating(self.dtype()) ? Scalar(std::nan(""))
+                                        : Scalar(is_integral(self.dtype(), false) ? INT64_MIN : int64_t{0}));
     return out;
   }
   const Tensor x = contiguous(self), flat = alias_with_geometry(x, {x.numel()}, {1}, x.storage_offset());
@@ -181,7 +188,9 @@ std::tuple<Tensor, Tensor> kthvalue(const Tensor& self, int64_t k, int64_t dim, 
 
 Tensor median(const Tensor& self) { return median_of_all<false>("median", self); }
 Tensor nanmedian(const Tensor& self) { return median_of_all<true>("nanmedian", self); }
-std::tuple<Tensor, Tensor> median_dim(const Tensor& self, int64_t dim, bool keepdim) { return median_along<false>("median", self, dim, keepdim); }
+std::tuple<Tensor, Tensor> median_dim(const Tensor& self, int64_t dim, bool keepdim) {
+  return median_along<false>("median", self, dim, keepdim);
+}
 std::tuple<Tensor, Tensor> nanmedian_dim(const Tensor& self, int64_t dim, bool keepdim) {
   return median_along<true>("nanmedian", self, dim, keepdim);
 }

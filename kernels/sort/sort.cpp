@@ -18,13 +18,15 @@ using sort::Lines;
 void set_sorted(Outputs& outs, const Tensor& self, int64_t dim) {
   TN_CHECK(!is_complex(self.dtype()), " Sort does not support complex dtypes on CPU");
   wrap_dim(dim, self.dim());
-  const DimVector strides = self->is_non_overlapping_and_dense() ? DimVector(self.strides()) : preserved_strides(self.sizes(), self.strides());
+  const DimVector strides = self->is_non_overlapping_and_dense() ? DimVector(self.strides())
+                                                                 : preserved_strides(self.sizes(), self.strides());
   outs.set_strided(0, self.sizes(), strides, self.dtype(), self.device());
   outs.set_strided(1, self.sizes(), strides, ScalarType::Long, self.device());
 }
 
 template <class S>
-void sort_lines(const Tensor& self, int64_t n, const Lines<3>& lines, bool descending, const Tensor& values, const Tensor& places) {
+void sort_lines(const Tensor& self, int64_t n, const Lines<3>& lines, bool descending, const Tensor& values,
+                const Tensor& places) {
   using K = sort::KeyOf<S>;
   const S* x = static_cast<const S*>(self.data_ptr());
   S* out = static_cast<S*>(values.data_ptr());
@@ -38,7 +40,8 @@ void sort_lines(const Tensor& self, int64_t n, const Lines<3>& lines, bool desce
       for (int64_t k = 0; k < n; ++k) {
         const S v = line[static_cast<size_t>(k)] = from[k * lines.step(0)];
         const K key = sort::key_of(v);
-        items[static_cast<size_t>(k)] = {descending ? static_cast<K>(~key) : key, static_cast<decltype(Item<K>::place)>(k)};
+        items[static_cast<size_t>(k)] = {descending ? static_cast<K>(~key) : key,
+                                         static_cast<decltype(Item<K>::place)>(k)};
       }
       sort::sort_items(items.data(), n, &spare);
       for (int64_t k = 0; k < n; ++k) {
@@ -61,8 +64,12 @@ void run(Outputs& outs, const Tensor& self, int64_t dim, bool descending) {
 
 namespace slots {
 
-void sort_stable_meta(Outputs& outs, const Tensor& self, std::optional<bool>, int64_t dim, bool) { set_sorted(outs, self, dim); }
-void sort_stable_cpu(Outputs& outs, const Tensor& self, std::optional<bool>, int64_t dim, bool descending) { run(outs, self, dim, descending); }
+void sort_stable_meta(Outputs& outs, const Tensor& self, std::optional<bool>, int64_t dim, bool) {
+  set_sorted(outs, self, dim);
+}
+void sort_stable_cpu(Outputs& outs, const Tensor& self, std::optional<bool>, int64_t dim, bool descending) {
+  run(outs, self, dim, descending);
+}
 void sort_meta(Outputs& outs, const Tensor& self, int64_t dim, bool) { set_sorted(outs, self, dim); }
 void sort_cpu(Outputs& outs, const Tensor& self, int64_t dim, bool descending) { run(outs, self, dim, descending); }
 

@@ -24,9 +24,9 @@ Tensor no_longs() { return empty({0}, ScalarType::Long); }
 
 // Groups of equal neighbours in an order of n things. same(a, b) compares two of them; places are given in that order.
 struct Groups {
-  std::vector<int64_t> first;    // one member of each group
+  std::vector<int64_t> first;  // one member of each group
   std::vector<int64_t> counts;
-  std::vector<int64_t> group_of; // by thing
+  std::vector<int64_t> group_of;  // by thing
 };
 template <class Same>
 Groups group(const std::vector<int64_t>& order, const Same& same) {
@@ -44,8 +44,8 @@ Groups group(const std::vector<int64_t>& order, const Same& same) {
 }
 
 void check_ordered(const char* name, const Tensor& self) {
-  TN_CHECK_AS(NotImplemented, !is_complex(self.dtype()) && !is_float8(self.dtype()), "\"", name, "\" not implemented for '",
-              scalar_type_name(self.dtype()), "'");
+  TN_CHECK_AS(NotImplemented, !is_complex(self.dtype()) && !is_float8(self.dtype()), "\"", name,
+              "\" not implemented for '", scalar_type_name(self.dtype()), "'");
 }
 
 Three of_elements(const char* name, const Tensor& self, bool sorted, bool with_inverse, bool with_counts) {
@@ -59,7 +59,8 @@ Three of_elements(const char* name, const Tensor& self, bool sorted, bool with_i
     if (sorted) {
       using K = sort::KeyOf<S>;
       std::vector<Item<K>> items(static_cast<size_t>(n)), spare;
-      for (int64_t i = 0; i < n; ++i) items[static_cast<size_t>(i)] = {sort::key_of(p[i]), static_cast<decltype(Item<K>::place)>(i)};
+      for (int64_t i = 0; i < n; ++i)
+        items[static_cast<size_t>(i)] = {sort::key_of(p[i]), static_cast<decltype(Item<K>::place)>(i)};
       if (n) sort::sort_items(items.data(), n, &spare);
       for (size_t i = 0; i < items.size(); ++i) order[i] = static_cast<int64_t>(items[i].place);
     } else {
@@ -86,7 +87,8 @@ Three of_slices(const char* name, const Tensor& self, int64_t dim, bool sorted, 
   const int64_t d = wrap_dim(dim, self.dim()), n = self.dim() ? self->size(d) : 1;
   if (self.numel() == 0) {
     for (int64_t k = 0; k < self.dim(); ++k)
-      TN_CHECK(n == 0 || self->size(k) != 0 || k == d, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+      TN_CHECK(n == 0 || self->size(k) != 0 || k == d,
+               "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
     return {empty(self.sizes(), self.dtype()), no_longs(), no_longs()};
   }
   // Slices as rows.
@@ -144,7 +146,8 @@ Three _unique2(const Tensor& self, bool, bool return_inverse, bool return_counts
   return of_elements("unique", self, true, return_inverse, return_counts);
 }
 Three unique_consecutive(const Tensor& self, bool return_inverse, bool return_counts, std::optional<int64_t> dim) {
-  if (dim && !(self.dim() == 1 && wrap_dim(*dim, 1) == 0)) return of_slices("unique_dim", self, *dim, false, return_inverse, return_counts);
+  if (dim && !(self.dim() == 1 && wrap_dim(*dim, 1) == 0))
+    return of_slices("unique_dim", self, *dim, false, return_inverse, return_counts);
   return of_elements("unique", self, false, return_inverse, return_counts);
 }
 Three unique_dim(const Tensor& self, int64_t dim, bool, bool return_inverse, bool return_counts) {

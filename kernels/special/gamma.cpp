@@ -11,9 +11,9 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // B_2, B_4, ... of Bernoulli.
-constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30,     1.0 / 42,          -1.0 / 30,        5.0 / 66,  -691.0 / 2730,
-                                 7.0 / 6,       -3617.0 / 510, 43867.0 / 798,     -174611.0 / 330,  854513.0 / 138,
-                                 -236364091.0 / 2730};
+constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30,       1.0 / 42,       -1.0 / 30,
+                                 5.0 / 66,      -691.0 / 2730,   7.0 / 6,        -3617.0 / 510,
+                                 43867.0 / 798, -174611.0 / 330, 854513.0 / 138, -236364091.0 / 2730};
 
 // x^a exp(-x) / gamma(a + 1). For a large a around x - a, where the factors alone would lose digits.
 double gamma_factor(double a, double x) {
@@ -143,7 +143,7 @@ double zeta(double x, double q) {
 
 double polygamma(double n, double x) {
   if (n == 0) return digamma(x);
-  if (n == 1 && x < 0.5) {  // reflection: zeta has no value for x < 0 beside the poles
+  if (n == 1 && x < 0.5) {                            // reflection: zeta has no value for x < 0 beside the poles
     const double s = std::sin(std::numbers::pi * x);  // at the poles as small as pi's own error, as upstream's
     return std::numbers::pi * std::numbers::pi / (s * s) - zeta(2, 1 - x);
   }

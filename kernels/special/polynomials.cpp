@@ -50,19 +50,23 @@ double hermite_he(double x, double n) {
   return recur(n, x, [x](double now, double before, double k) { return x * now - k * before; });
 }
 double laguerre(double x, double n) {
-  return recur(n, 1 - x, [x](double now, double before, double k) { return ((2 * k + 1 - x) * now - k * before) / (k + 1); });
+  return recur(n, 1 - x,
+               [x](double now, double before, double k) { return ((2 * k + 1 - x) * now - k * before) / (k + 1); });
 }
 double legendre(double x, double n) {
-  return recur(n, x, [x](double now, double before, double k) { return ((2 * k + 1) * x * now - k * before) / (k + 1); });
+  return recur(n, x,
+               [x](double now, double before, double k) { return ((2 * k + 1) * x * now - k * before) / (k + 1); });
 }
 
 template <double (*kF)(double, double)>
 constexpr PointwiseSlot slot() {
-  return {.row = [](const Row& row) {
-            static constexpr FloatBodies kBodies = plain_bodies<2>(
-                [](auto x, auto n) { return static_cast<decltype(x)>(kF(static_cast<double>(x), static_cast<double>(n))); });
-            map_floats<2>(row, kBodies);
-          },
+  return {.row =
+              [](const Row& row) {
+                static constexpr FloatBodies kBodies = plain_bodies<2>([](auto x, auto n) {
+                  return static_cast<decltype(x)>(kF(static_cast<double>(x), static_cast<double>(n)));
+                });
+                map_floats<2>(row, kBodies);
+              },
           .promotion = Promotion::ToFloat,
           .cost = 32};
 }

@@ -12,21 +12,24 @@ namespace {
 
 template <double (*kF)(double)>
 constexpr PointwiseSlot slot(int8_t cost = 32) {
-  return {.row = [](const Row& row) {
-            static constexpr FloatBodies kBodies =
-                plain_bodies<1>([](auto x) { return static_cast<decltype(x)>(kF(static_cast<double>(x))); });
-            map_floats<1>(row, kBodies);
-          },
+  return {.row =
+              [](const Row& row) {
+                static constexpr FloatBodies kBodies =
+                    plain_bodies<1>([](auto x) { return static_cast<decltype(x)>(kF(static_cast<double>(x))); });
+                map_floats<1>(row, kBodies);
+              },
           .promotion = Promotion::ToFloat,
           .cost = cost};
 }
 template <double (*kF)(double, double)>
 constexpr PointwiseSlot slot2(Promotion promotion = Promotion::ToFloat) {
-  return {.row = [](const Row& row) {
-            static constexpr FloatBodies kBodies = plain_bodies<2>(
-                [](auto x, auto y) { return static_cast<decltype(x)>(kF(static_cast<double>(x), static_cast<double>(y))); });
-            map_floats<2>(row, kBodies);
-          },
+  return {.row =
+              [](const Row& row) {
+                static constexpr FloatBodies kBodies = plain_bodies<2>([](auto x, auto y) {
+                  return static_cast<decltype(x)>(kF(static_cast<double>(x), static_cast<double>(y)));
+                });
+                map_floats<2>(row, kBodies);
+              },
           .promotion = promotion,
           .cost = 64};
 }
@@ -41,7 +44,8 @@ double y1(double x) { return ::y1(finite(x)); }
 template <class T>
 void polygamma_block(const Block<T>& block) {
   const auto n = static_cast<double>(block.params[0].i);
-  for (size_t i = 0; i < block.n; ++i) block.out[i] = static_cast<T>(special::polygamma(n, static_cast<double>(block.in[0][i])));
+  for (size_t i = 0; i < block.n; ++i)
+    block.out[i] = static_cast<T>(special::polygamma(n, static_cast<double>(block.in[0][i])));
 }
 
 }  // namespace
@@ -77,12 +81,15 @@ const PointwiseSlot slots::polygamma = {
     .row = [](const Row& row) { map_floats<1>(row, &polygamma_block<float>, &polygamma_block<double>); },
     .promotion = Promotion::ToFloat,
     .cost = 64,
-    .check = [](checks::Inputs, const Arg* params) { TN_CHECK(params[0].i >= 0, "polygamma(n, x) does not support negative n."); }};
+    .check = [](checks::Inputs,
+                const Arg* params) { TN_CHECK(params[0].i >= 0, "polygamma(n, x) does not support negative n."); }};
 
 const Tensor& native::polygamma_(const Tensor& self, int64_t n) {
   const Tensor* const inputs[] = {&self};
   const Arg params[] = {Arg::of(n)};
-  pointwise_inplace({op_infos[kOp_polygamma_], slots::polygamma, DTypeSet((1u << 5) | (1u << 6) | (1u << 7) | (1u << 15))}, inputs, params);
+  pointwise_inplace(
+      {op_infos[kOp_polygamma_], slots::polygamma, DTypeSet((1u << 5) | (1u << 6) | (1u << 7) | (1u << 15))}, inputs,
+      params);
   return self;
 }
 

@@ -56,7 +56,9 @@ Tensor clamp_impl(OpId id, const Tensor& self, const std::optional<Scalar>& min,
   const ScalarType dtype = type.get();
   const Tensor input = dtype == self.dtype() ? self : cast(self, dtype);
   // A NaN bound makes everything NaN, as upstream documents.
-  const auto is_nan = [](const std::optional<Scalar>& s) { return s && s->is_floating() && s->to_double() != s->to_double(); };
+  const auto is_nan = [](const std::optional<Scalar>& s) {
+    return s && s->is_floating() && s->to_double() != s->to_double();
+  };
   constexpr double kInf = std::numeric_limits<double>::infinity();
   Arg params[2];
   if (is_floating(dtype)) {
@@ -77,8 +79,12 @@ Tensor clamp_impl(OpId id, const Tensor& self, const std::optional<Scalar>& min,
 Tensor native::clamp(const Tensor& self, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
   return clamp_impl(kOp_clamp, self, min, max);
 }
-Tensor native::clamp_min(const Tensor& self, const Scalar& min) { return clamp_impl(kOp_clamp_min, self, min, std::nullopt); }
-Tensor native::clamp_max(const Tensor& self, const Scalar& max) { return clamp_impl(kOp_clamp_max, self, std::nullopt, max); }
+Tensor native::clamp_min(const Tensor& self, const Scalar& min) {
+  return clamp_impl(kOp_clamp_min, self, min, std::nullopt);
+}
+Tensor native::clamp_max(const Tensor& self, const Scalar& max) {
+  return clamp_impl(kOp_clamp_max, self, std::nullopt, max);
+}
 
 }  // namespace tn
 #endif

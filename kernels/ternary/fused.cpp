@@ -23,14 +23,12 @@ HWY_INLINE V Lerp(D d, V a, V b, V w) {
 const FloatBodies* Fused() {
   static constexpr FloatBodies table[] = {
       BodiesWith<3>([](const Arg* p) {
-        return [value = p[0].number()](auto d, auto self, auto a, auto b) HWY_ATTR {
-          return hn::MulAdd(hn::Mul(SetNumber(d, value), a), b, self);
-        };
+        return [value = p[0].number()](auto d, auto self, auto a, auto b)
+                   HWY_ATTR { return hn::MulAdd(hn::Mul(SetNumber(d, value), a), b, self); };
       }),
       BodiesWith<3>([](const Arg* p) {
-        return [value = p[0].number()](auto d, auto self, auto a, auto b) HWY_ATTR {
-          return hn::Add(self, hn::Div(hn::Mul(SetNumber(d, value), a), b));
-        };
+        return [value = p[0].number()](auto d, auto self, auto a, auto b)
+                   HWY_ATTR { return hn::Add(self, hn::Div(hn::Mul(SetNumber(d, value), a), b)); };
       }),
       BodiesWith<2>([](const Arg* p) {
         return [w = p[0].number()](auto d, auto a, auto b) HWY_ATTR { return Lerp(d, a, b, SetNumber(d, w)); };
@@ -68,21 +66,26 @@ const PointwiseSlot slots::addcmul = {.row = [](const Row& row) {
 }};
 
 const PointwiseSlot slots::addcdiv = {
-    .row = [](const Row& row) {
-      if (map_floats<3>(row, HWY_DYNAMIC_DISPATCH(Fused)()[kAddcdiv])) return;
-      const Scalar value = row.params[0].scalar();
-      visit_complex(row.dtype, [&]<class T>() {
-        const T v = value.to<T>();
-        map_scalars<T, T, T, T>(row, [v](T self, T a, T b) { return self + v * a / b; });
-      });
-    },
-    .check = [](std::span<const Tensor* const> inputs, const Arg*) {
-      TN_CHECK(!is_integral(inputs[1]->dtype(), true) || !is_integral(inputs[2]->dtype(), true),
-               "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
-               "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / tensor2)).to"
-               "(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior "
-               "is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
-    }};
+    .row =
+        [](const Row& row) {
+          if (map_floats<3>(row, HWY_DYNAMIC_DISPATCH(Fused)()[kAddcdiv])) return;
+          const Scalar value = row.params[0].scalar();
+          visit_complex(row.dtype, [&]<class T>() {
+            const T v = value.to<T>();
+            map_scalars<T, T, T, T>(row, [v](T self, T a, T b) { return self + v * a / b; });
+          });
+        },
+    .check =
+        [](std::span<const Tensor* const> inputs, const Arg*) {
+          TN_CHECK(!is_integral(inputs[1]->dtype(), true) || !is_integral(inputs[2]->dtype(), true),
+                   "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will "
+                   "perform a true division of "
+                   "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
+                   "torch.trunc(tensor1 / tensor2)).to"
+                   "(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The "
+                   "future addcdiv behavior "
+                   "is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
+        }};
 
 const PointwiseSlot slots::lerp_Scalar = {.row = [](const Row& row) {
   if (map_floats<2>(row, HWY_DYNAMIC_DISPATCH(Fused)()[kLerpNumber])) return;
@@ -94,7 +97,8 @@ const PointwiseSlot slots::lerp_Scalar = {.row = [](const Row& row) {
 }};
 const PointwiseSlot slots::lerp_Tensor = {.row = [](const Row& row) {
   if (map_floats<3>(row, HWY_DYNAMIC_DISPATCH(Fused)()[kLerpTensor])) return;
-  visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T, T, T>(row, [](T a, T b, T w) { return lerp(a, b, w); }); });
+  visit_complex(row.dtype,
+                [&]<class T>() { map_scalars<T, T, T, T>(row, [](T a, T b, T w) { return lerp(a, b, w); }); });
 }};
 
 }  // namespace tn

@@ -19,7 +19,8 @@ struct Bytes16 {
 // out = mask ? a : b, in words of T. The mask is the last operand.
 template <class T>
 void select_row(char* const* data, const int64_t* strides, int64_t n) {
-  const bool contiguous = strides[0] == sizeof(T) && strides[1] == sizeof(T) && strides[2] == sizeof(T) && strides[3] == 1;
+  const bool contiguous =
+      strides[0] == sizeof(T) && strides[1] == sizeof(T) && strides[2] == sizeof(T) && strides[3] == 1;
   if (contiguous) {
     T* const out = reinterpret_cast<T*>(data[0]);
     const T* const a = reinterpret_cast<const T*>(data[1]);
@@ -60,7 +61,8 @@ Tensor select(const OpInfo& op, const Tensor& mask, const Tensor& a, const Tenso
 
 // The value as a tensor of self's dtype; upstream refuses a value that the dtype can't hold as a kind.
 Tensor value_for(const Tensor& self, const Scalar& value) {
-  TN_CHECK(can_cast(value.type(), self.dtype()) || is_floating(self.dtype()) || is_complex(self.dtype()) || !value.is_floating(),
+  TN_CHECK(can_cast(value.type(), self.dtype()) || is_floating(self.dtype()) || is_complex(self.dtype()) ||
+               !value.is_floating(),
            "value cannot be converted to type ", scalar_type_name(self.dtype()), " without overflow");
   return scalar_tensor(value, self.dtype(), self.device());
 }
@@ -70,8 +72,8 @@ void check_mask(const Tensor& self, const Tensor& mask) {
   (void)self;
 }
 void check_value(const Tensor& value) {
-  TN_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
-           " dimension(s).");
+  TN_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+           value.dim(), " dimension(s).");
 }
 
 void fill_masked(const Tensor& self, const Tensor& mask, const Scalar& value) {
@@ -90,7 +92,8 @@ void fill_masked(const Tensor& self, const Tensor& mask, const Scalar& value) {
 
 Tensor native::where_self(const Tensor& condition, const Tensor& self, const Tensor& other) {
   TN_CHECK(condition.dtype() == ScalarType::Bool || condition.dtype() == ScalarType::Byte,
-           "where expected condition to be a boolean tensor, but got a tensor with dtype ", scalar_type_name(condition.dtype()));
+           "where expected condition to be a boolean tensor, but got a tensor with dtype ",
+           scalar_type_name(condition.dtype()));
   const ScalarType dtype = result_type(self, other);
   const Tensor a = resolve(cast(self, dtype)), b = resolve(cast(other, dtype));
   return select(op_infos[kOp_where_self], condition, a, b);

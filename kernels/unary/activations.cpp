@@ -9,7 +9,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/unary/activations.cpp"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/foreach_target.h"      // IWYU pragma: keep
 #include "kernels/common/map-inl.h"  // after foreach_target.h
 #include "kernels/common/math-inl.h"
 
@@ -38,14 +38,14 @@ const FloatBodies* Activations() {
         return hn::Mul(hn::Mul(SetNumber(d, 0.5), v), hn::Add(SetNumber(d, 1), math::Tanh(d, inner)));
       }),
       BodiesWith<1>([](const Arg* params) {
-        return [slope = params[0].number()](auto d, auto v) HWY_ATTR {
-          return hn::IfThenElse(hn::Gt(v, hn::Zero(d)), v, hn::Mul(v, SetNumber(d, slope)));
-        };
+        return [slope = params[0].number()](auto d, auto v)
+                   HWY_ATTR { return hn::IfThenElse(hn::Gt(v, hn::Zero(d)), v, hn::Mul(v, SetNumber(d, slope))); };
       }),
       BodiesWith<1>([](const Arg* params) {
         const double alpha = params[0].number(), scale = params[1].number(), input_scale = params[2].number();
         return [=](auto d, auto v) HWY_ATTR {
-          const auto negative = hn::Mul(math::Expm1(d, hn::Mul(v, SetNumber(d, input_scale))), SetNumber(d, alpha * scale));
+          const auto negative =
+              hn::Mul(math::Expm1(d, hn::Mul(v, SetNumber(d, input_scale))), SetNumber(d, alpha * scale));
           return hn::IfThenElse(hn::Lt(v, hn::Zero(d)), negative, hn::Mul(v, SetNumber(d, scale)));
         };
       }),
@@ -56,10 +56,10 @@ const FloatBodies* Activations() {
           return hn::IfThenElse(hn::Gt(x, SetNumber(d, threshold)), v, soft);
         };
       }),
-      Bodies<1>([](auto d, auto v) HWY_ATTR {
-        return hn::Div(hn::Mul(v, Clip06(d, hn::Add(v, SetNumber(d, 3)))), SetNumber(d, 6));
-      }),
-      Bodies<1>([](auto d, auto v) HWY_ATTR { return hn::Div(Clip06(d, hn::Add(v, SetNumber(d, 3))), SetNumber(d, 6)); }),
+      Bodies<1>([](auto d, auto v)
+                    HWY_ATTR { return hn::Div(hn::Mul(v, Clip06(d, hn::Add(v, SetNumber(d, 3)))), SetNumber(d, 6)); }),
+      Bodies<1>([](auto d, auto v)
+                    HWY_ATTR { return hn::Div(Clip06(d, hn::Add(v, SetNumber(d, 3))), SetNumber(d, 6)); }),
       BodiesWith<1>([](const Arg* params) {
         return [lambd = params[0].number()](auto d, auto v) HWY_ATTR {
           const auto inside = hn::And(hn::Ge(v, SetNumber(d, -lambd)), hn::Le(v, SetNumber(d, lambd)));
@@ -75,9 +75,8 @@ const FloatBodies* Activations() {
       }),
       Bodies<1>([](auto d, auto v) HWY_ATTR { return hn::Mul(v, math::Tanh(d, math::Log1p(d, math::Exp(d, v)))); }),
       BodiesWith<1>([](const Arg* params) {
-        return [threshold = params[0].number(), value = params[1].number()](auto d, auto v) HWY_ATTR {
-          return hn::IfThenElse(hn::Le(v, SetNumber(d, threshold)), SetNumber(d, value), v);
-        };
+        return [threshold = params[0].number(), value = params[1].number()](auto d, auto v)
+                   HWY_ATTR { return hn::IfThenElse(hn::Le(v, SetNumber(d, threshold)), SetNumber(d, value), v); };
       }),
   };
   return table;
@@ -92,7 +91,18 @@ HWY_EXPORT(Activations);
 namespace {
 
 enum ActivationIndex {
-  kRelu, kGelu, kGeluTanh, kLeakyRelu, kElu, kSoftplus, kHardswish, kHardsigmoid, kHardshrink, kSoftshrink, kMish, kThreshold,
+  kRelu,
+  kGelu,
+  kGeluTanh,
+  kLeakyRelu,
+  kElu,
+  kSoftplus,
+  kHardswish,
+  kHardsigmoid,
+  kHardshrink,
+  kSoftshrink,
+  kMish,
+  kThreshold,
 };
 
 using checks::Inputs;
@@ -109,19 +119,24 @@ constexpr PointwiseSlot slot(int8_t cost, void (*check)(Inputs, const Arg*) = nu
 }  // namespace
 
 const PointwiseSlot slots::relu = {
-    .row = [](const Row& row) {
-      if (floats<kRelu>(row)) return;
-      visit_integral(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T v) { return v > T{0} ? v : T{0}; }); });
-    },
-    .check = [](Inputs inputs, const Arg*) {
-      TN_CHECK(inputs[0]->dtype() != ScalarType::Bool, "Boolean inputs not supported for relu");
-    }};
+    .row =
+        [](const Row& row) {
+          if (floats<kRelu>(row)) return;
+          visit_integral(row.dtype,
+                         [&]<class T>() { map_scalars<T, T>(row, [](T v) { return v > T{0} ? v : T{0}; }); });
+        },
+    .check =
+        [](Inputs inputs, const Arg*) {
+          TN_CHECK(inputs[0]->dtype() != ScalarType::Bool, "Boolean inputs not supported for relu");
+        }};
 const PointwiseSlot slots::gelu = {
     .row = [](const Row& row) { row.params[0].string() == "tanh" ? floats<kGeluTanh>(row) : floats<kGelu>(row); },
     .cost = 12,
-    .check = [](Inputs, const Arg* params) {
-      TN_CHECK(params[0].string() == "none" || params[0].string() == "tanh", "approximate argument must be either none or tanh.");
-    }};
+    .check =
+        [](Inputs, const Arg* params) {
+          TN_CHECK(params[0].string() == "none" || params[0].string() == "tanh",
+                   "approximate argument must be either none or tanh.");
+        }};
 const PointwiseSlot slots::leaky_relu = slot<kLeakyRelu>(1);
 const PointwiseSlot slots::elu = slot<kElu>(8);
 const PointwiseSlot slots::softplus = slot<kSoftplus>(12);

@@ -45,9 +45,8 @@ const FloatBodies* Backwards() {
         return hn::Mul(g, hn::Add(t, hn::Mul(hn::Mul(x, s), hn::NegMulAdd(t, t, SetNumber(d, 1)))));
       }),
       BodiesWith<2>([](const Arg* params) {
-        return [slope = params[0].number()](auto d, auto g, auto x) HWY_ATTR {
-          return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), g, hn::Mul(g, SetNumber(d, slope)));
-        };
+        return [slope = params[0].number()](auto d, auto g, auto x)
+                   HWY_ATTR { return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), g, hn::Mul(g, SetNumber(d, slope))); };
       }),
       BodiesWith<2>([](const Arg* params) {
         const double alpha = params[0].number(), scale = params[1].number(), input_scale = params[2].number();
@@ -91,9 +90,8 @@ const FloatBodies* Backwards() {
         };
       }),
       BodiesWith<2>([](const Arg* params) {
-        return [threshold = params[0].number()](auto d, auto g, auto x) HWY_ATTR {
-          return hn::IfThenZeroElse(hn::Le(x, SetNumber(d, threshold)), g);
-        };
+        return [threshold = params[0].number()](auto d, auto g, auto x)
+                   HWY_ATTR { return hn::IfThenZeroElse(hn::Le(x, SetNumber(d, threshold)), g); };
       }),
       BodiesWith<2>([](const Arg* params) {
         // Without eps the function is undefined outside [0, 1]; with it, constant.
@@ -107,10 +105,10 @@ const FloatBodies* Backwards() {
           return hn::IfThenElse(inside, slope, other);
         };
       }),
-      Bodies<2>([](auto d, auto x, auto weight) HWY_ATTR {
-        return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Mul(weight, x));
-      }),
-      Bodies<2>([](auto d, auto g, auto x) HWY_ATTR { return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Zero(d), hn::Mul(x, g)); }),
+      Bodies<2>([](auto d, auto x, auto weight)
+                    HWY_ATTR { return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Mul(weight, x)); }),
+      Bodies<2>([](auto d, auto g, auto x)
+                    HWY_ATTR { return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Zero(d), hn::Mul(x, g)); }),
   };
   return table;
 }
@@ -125,9 +123,8 @@ const FloatBodies* LogSigmoidParts() {
         return hn::Mul(g, hn::Sub(step, hn::Mul(sign, hn::Div(z, hn::Add(one, z)))));
       }),
       // Gradient, input and weight of prelu's input.
-      Bodies<3>([](auto d, auto g, auto x, auto weight) HWY_ATTR {
-        return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), g, hn::Mul(weight, g));
-      }),
+      Bodies<3>([](auto d, auto g, auto x, auto weight)
+                    HWY_ATTR { return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), g, hn::Mul(weight, g)); }),
       Bodies<1>([](auto d, auto x) HWY_ATTR {
         const auto low = hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Zero(d), x);
         return hn::Sub(low, math::Log1p(d, math::Exp(d, hn::Neg(hn::Abs(x)))));
@@ -148,8 +145,24 @@ HWY_EXPORT(LogSigmoidParts);
 namespace {
 
 enum BackwardIndex {
-  kTanhB, kSigmoidB, kSiluB, kGeluB, kGeluTanhB, kMishB, kLeakyReluB, kEluResultB, kEluB, kSoftplusB, kHardswishB, kHardsigmoidB,
-  kHardtanhB, kShrinkB, kThresholdB, kLogitB, kPrelu, kPreluWeightB,
+  kTanhB,
+  kSigmoidB,
+  kSiluB,
+  kGeluB,
+  kGeluTanhB,
+  kMishB,
+  kLeakyReluB,
+  kEluResultB,
+  kEluB,
+  kSoftplusB,
+  kHardswishB,
+  kHardsigmoidB,
+  kHardtanhB,
+  kShrinkB,
+  kThresholdB,
+  kLogitB,
+  kPrelu,
+  kPreluWeightB,
 };
 
 using checks::Inputs;
@@ -164,20 +177,24 @@ constexpr PointwiseSlot slot(int8_t cost, void (*check)(Inputs, const Arg*) = nu
 }
 template <BackwardIndex kIndex, class C>
 constexpr PointwiseSlot complex_slot(int8_t cost, C) {
-  return {.row = [](const Row& row) {
-            if (floats<kIndex>(row)) return;
-            visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T, T>(row, [](T g, T x) { return C{}(g, x); }); });
-          },
+  return {.row =
+              [](const Row& row) {
+                if (floats<kIndex>(row)) return;
+                visit_complex(row.dtype,
+                              [&]<class T>() { map_scalars<T, T, T>(row, [](T g, T x) { return C{}(g, x); }); });
+              },
           .cost = cost};
 }
 template <int kIndex, int N>
 constexpr PointwiseSlot part(int8_t cost) {
-  return {.row = [](const Row& row) { map_floats<N>(row, HWY_DYNAMIC_DISPATCH(LogSigmoidParts)()[kIndex]); }, .cost = cost};
+  return {.row = [](const Row& row) { map_floats<N>(row, HWY_DYNAMIC_DISPATCH(LogSigmoidParts)()[kIndex]); },
+          .cost = cost};
 }
 
 }  // namespace
 
-const PointwiseSlot slots::tanh_backward = complex_slot<kTanhB>(1, [](auto g, auto y) { return g * std::conj(decltype(y)(1) - y * y); });
+const PointwiseSlot slots::tanh_backward =
+    complex_slot<kTanhB>(1, [](auto g, auto y) { return g * std::conj(decltype(y)(1) - y * y); });
 const PointwiseSlot slots::sigmoid_backward =
     complex_slot<kSigmoidB>(1, [](auto g, auto y) { return g * std::conj((decltype(y)(1) - y) * y); });
 const PointwiseSlot slots::silu_backward = complex_slot<kSiluB>(10, [](auto g, auto x) {
@@ -187,24 +204,31 @@ const PointwiseSlot slots::silu_backward = complex_slot<kSiluB>(10, [](auto g, a
 const PointwiseSlot slots::gelu_backward = {
     .row = [](const Row& row) { row.params[0].string() == "tanh" ? floats<kGeluTanhB>(row) : floats<kGeluB>(row); },
     .cost = 16,
-    .check = [](Inputs, const Arg* params) {
-      TN_CHECK(params[0].string() == "none" || params[0].string() == "tanh", "approximate argument must be either none or tanh.");
-    }};
+    .check =
+        [](Inputs, const Arg* params) {
+          TN_CHECK(params[0].string() == "none" || params[0].string() == "tanh",
+                   "approximate argument must be either none or tanh.");
+        }};
 const PointwiseSlot slots::mish_backward = slot<kMishB>(16);
 const PointwiseSlot slots::leaky_relu_backward = slot<kLeakyReluB>(1, [](Inputs, const Arg* params) {
   TN_CHECK(!params[1].b || params[0].number() >= 0.0,
-           "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This is caused by "
-           "calling in-place forward function with a negative slope, please call out-of-place version instead. File an issue at "
-           "https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward calculation with negative slope");
+           "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This is "
+           "caused by "
+           "calling in-place forward function with a negative slope, please call out-of-place version instead. File an "
+           "issue at "
+           "https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward calculation "
+           "with negative slope");
 });
 const PointwiseSlot slots::elu_backward = {
     .row = [](const Row& row) { row.params[3].b ? floats<kEluResultB>(row) : floats<kEluB>(row); },
     .cost = 8,
-    .check = [](Inputs, const Arg* params) {
-      TN_CHECK(!params[3].b || params[0].number() >= 0.0,
-               "In-place elu backward calculation is triggered with a negative slope which is not supported. This is caused by calling "
-               "in-place forward function with a negative slope, please call out-of-place version instead.");
-    }};
+    .check =
+        [](Inputs, const Arg* params) {
+          TN_CHECK(!params[3].b || params[0].number() >= 0.0,
+                   "In-place elu backward calculation is triggered with a negative slope which is not supported. This "
+                   "is caused by calling "
+                   "in-place forward function with a negative slope, please call out-of-place version instead.");
+        }};
 const PointwiseSlot slots::softplus_backward = slot<kSoftplusB>(8);
 const PointwiseSlot slots::hardswish_backward = slot<kHardswishB>(2);
 const PointwiseSlot slots::hardsigmoid_backward = slot<kHardsigmoidB>(1);

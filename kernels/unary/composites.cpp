@@ -39,7 +39,8 @@ Tensor isfinite(const Tensor& self) {
 }
 
 Tensor isclose(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  TN_CHECK(self.dtype() == other.dtype(), scalar_type_name(self.dtype()), " did not match ", scalar_type_name(other.dtype()));
+  TN_CHECK(self.dtype() == other.dtype(), scalar_type_name(self.dtype()), " did not match ",
+           scalar_type_name(other.dtype()));
   TN_CHECK(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
   TN_CHECK(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
   Tensor close = at::eq(self, other);
@@ -74,7 +75,8 @@ Tensor hardtanh(const Tensor& self, const Scalar& min_val, const Scalar& max_val
   TN_CHECK(self.dtype() != ScalarType::Bool, "Bool inputs not supported for hardtanh");
   if (!is_integral(self.dtype(), false)) return at::clamp(self, min_val, max_val);
   const int64_t low = min_val.to_int64(), high = max_val.to_int64();
-  TN_CHECK(self.dtype() != ScalarType::Byte || (low >= 0 && high >= 0), "cannot do hardtanh on an unsigned type with negative limits");
+  TN_CHECK(self.dtype() != ScalarType::Byte || (low >= 0 && high >= 0),
+           "cannot do hardtanh on an unsigned type with negative limits");
   return at::clamp(self, Scalar(low), Scalar(high));
 }
 
@@ -92,14 +94,15 @@ Tensor conj_physical(const Tensor& self) { return self.is_complex() ? at::_conj_
 
 // The weight as a tensor that broadcasts over the channels, which are dimension 1.
 Tensor prelu(const Tensor& self, const Tensor& weight) {
-  TN_CHECK(self.dtype() == weight.dtype(), "prelu: Type promoting not supported. Got ", scalar_type_name(self.dtype()), " and ",
-           scalar_type_name(weight.dtype()));
+  TN_CHECK(self.dtype() == weight.dtype(), "prelu: Type promoting not supported. Got ", scalar_type_name(self.dtype()),
+           " and ", scalar_type_name(weight.dtype()));
   const int64_t dim = self.dim();
   if (weight.numel() != 1) {
     TN_CHECK(dim > 0, "Not allow zero-dim input tensor.");
     const int64_t channels = dim > 1 ? self.size(1) : 1;
-    TN_CHECK(channels == weight.numel(), "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
-             weight.numel(), " and channel size = ", channels, ".");
+    TN_CHECK(channels == weight.numel(),
+             "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", weight.numel(),
+             " and channel size = ", channels, ".");
   }
   TN_CHECK(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
   if (dim == weight.dim()) return at::_prelu_kernel(self, weight);

@@ -1,4 +1,5 @@
-// Exponentials, logarithms, and the sigmoids made of them. Errors: sleef's 1 ULP for the named functions; sigmoid 3 ULP.
+// Exponentials, logarithms, and the sigmoids made of them. Errors: sleef's 1 ULP for the named functions; sigmoid 3
+// ULP.
 #include <cmath>
 #include <numbers>
 
@@ -57,10 +58,11 @@ enum ExponentialIndex { kExp, kExp2, kExpm1, kLog, kLog2, kLog10, kLog1p, kSigmo
 // A slot of the table's entry with a function for complex numbers beside it.
 template <ExponentialIndex kIndex, class C>
 constexpr PointwiseSlot slot(C, Promotion promotion = Promotion::ToFloat) {
-  return {.row = [](const Row& row) {
-            if (map_floats<1>(row, HWY_DYNAMIC_DISPATCH(Exponentials)()[kIndex])) return;
-            visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T z) { return C{}(z); }); });
-          },
+  return {.row =
+              [](const Row& row) {
+                if (map_floats<1>(row, HWY_DYNAMIC_DISPATCH(Exponentials)()[kIndex])) return;
+                visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T z) { return C{}(z); }); });
+              },
           .promotion = promotion,
           .cost = 8};
 }
@@ -100,9 +102,11 @@ const PointwiseSlot slots::log2 = slot<kLog2>([](auto z) {
 });
 const PointwiseSlot slots::log10 = slot<kLog10>([](auto z) { return std::log10(z); });
 const PointwiseSlot slots::log1p = slot<kLog1p>([](auto z) { return tn::log1p(z); });
-const PointwiseSlot slots::sigmoid = slot<kSigmoid>([](auto z) { return decltype(z)(1) / (decltype(z)(1) + std::exp(-z)); });
+const PointwiseSlot slots::sigmoid =
+    slot<kSigmoid>([](auto z) { return decltype(z)(1) / (decltype(z)(1) + std::exp(-z)); });
 const PointwiseSlot slots::tanh = slot<kTanh>([](auto z) { return std::tanh(z); });
-const PointwiseSlot slots::silu = slot<kSilu>([](auto z) { return z / (decltype(z)(1) + std::exp(-z)); }, Promotion::Same);
+const PointwiseSlot slots::silu =
+    slot<kSilu>([](auto z) { return z / (decltype(z)(1) + std::exp(-z)); }, Promotion::Same);
 const PointwiseSlot slots::logit = real_slot<kLogit>();
 
 }  // namespace tn

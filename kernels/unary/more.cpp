@@ -16,7 +16,8 @@ namespace tn {
 namespace {
 
 constexpr uint64_t bit(ScalarType t) { return uint64_t{1} << static_cast<int>(t); }
-constexpr DTypeSet kFloats(bit(ScalarType::Float) | bit(ScalarType::Double) | bit(ScalarType::Half) | bit(ScalarType::BFloat16));
+constexpr DTypeSet kFloats(bit(ScalarType::Float) | bit(ScalarType::Double) | bit(ScalarType::Half) |
+                           bit(ScalarType::BFloat16));
 constexpr DTypeSet kComplexes(bit(ScalarType::ComplexFloat) | bit(ScalarType::ComplexDouble));
 
 // The angle of a real number: pi below zero; NaN stays one, and -0 counts as positive.
@@ -24,15 +25,17 @@ constexpr FloatBodies kAngle = plain_bodies<1>([](auto v) {
   using T = decltype(v);
   return v < T{0} ? std::numbers::pi_v<T> : v != v ? v : T{0};
 });
-constexpr PointwiseSlot kRealAngle = {.row = [](const Row& row) { map_floats<1>(row, kAngle); }, .promotion = Promotion::ToFloat};
-constexpr PointwiseSlot kComplexAngle = {
-    .row = [](const Row& row) {
-      visit_complex(row.dtype, [&]<class T>() {
-        map_scalars<typename T::value_type, T>(row, [](T z) { return std::arg(z); });
-      });
-    },
-    .promotion = Promotion::RealPart,
-    .cost = 16};
+constexpr PointwiseSlot kRealAngle = {.row = [](const Row& row) { map_floats<1>(row, kAngle); },
+                                      .promotion = Promotion::ToFloat};
+constexpr PointwiseSlot kComplexAngle = {.row =
+                                             [](const Row& row) {
+                                               visit_complex(row.dtype, [&]<class T>() {
+                                                 map_scalars<typename T::value_type, T>(
+                                                     row, [](T z) { return std::arg(z); });
+                                               });
+                                             },
+                                         .promotion = Promotion::RealPart,
+                                         .cost = 16};
 
 // The largest finite number of a float dtype.
 double largest(ScalarType t) {
@@ -46,10 +49,14 @@ double largest(ScalarType t) {
 
 template <class T>
 void replace_specials(const Block<T>& block) {
-  const T nan = static_cast<T>(block.params[0].d), high = static_cast<T>(block.params[1].d), low = static_cast<T>(block.params[2].d);
+  const T nan = static_cast<T>(block.params[0].d), high = static_cast<T>(block.params[1].d),
+          low = static_cast<T>(block.params[2].d);
   for (size_t i = 0; i < block.n; ++i) {
     const T v = block.in[0][i];
-    block.out[i] = v != v ? nan : v == std::numeric_limits<T>::infinity() ? high : v == -std::numeric_limits<T>::infinity() ? low : v;
+    block.out[i] = v != v                                     ? nan
+                   : v == std::numeric_limits<T>::infinity()  ? high
+                   : v == -std::numeric_limits<T>::infinity() ? low
+                                                              : v;
   }
 }
 
@@ -59,18 +66,22 @@ void round_decimals(const Block<T>& block) {
   const T scale = static_cast<T>(std::pow(10.0, static_cast<double>(std::abs(decimals))));
   for (size_t i = 0; i < block.n; ++i) {
     const T v = block.in[0][i];
-    block.out[i] = decimals < 0 ? std::nearbyint(v / scale) * scale : decimals > 0 ? std::nearbyint(v * scale) / scale : std::nearbyint(v);
+    block.out[i] = decimals < 0   ? std::nearbyint(v / scale) * scale
+                   : decimals > 0 ? std::nearbyint(v * scale) / scale
+                                  : std::nearbyint(v);
   }
 }
 
 // One pair of reals a complex number, made by f(a, b).
 template <class F>
 Tensor join(OpId op, const Tensor& a, const Tensor& b, F f) {
-  const auto fits = [](const Tensor& t) { return t.dtype() == ScalarType::Float || t.dtype() == ScalarType::Double || t.dtype() == ScalarType::Half; };
-  TN_CHECK(fits(a) && fits(b), "Expected both inputs to be Half, Float or Double tensors but got ", scalar_type_name(a.dtype()), " and ",
-           scalar_type_name(b.dtype()));
-  TN_CHECK(a.dtype() == b.dtype(), "Expected object of scalar type ", scalar_type_name(a.dtype()), " but got scalar type ",
-           scalar_type_name(b.dtype()), " for second argument");
+  const auto fits = [](const Tensor& t) {
+    return t.dtype() == ScalarType::Float || t.dtype() == ScalarType::Double || t.dtype() == ScalarType::Half;
+  };
+  TN_CHECK(fits(a) && fits(b), "Expected both inputs to be Half, Float or Double tensors but got ",
+           scalar_type_name(a.dtype()), " and ", scalar_type_name(b.dtype()));
+  TN_CHECK(a.dtype() == b.dtype(), "Expected object of scalar type ", scalar_type_name(a.dtype()),
+           " but got scalar type ", scalar_type_name(b.dtype()), " for second argument");
   if (a.dtype() == ScalarType::Half) refuse_dtype(op_infos[op], a.dtype());
   TensorIterator it(op_infos[op]);
   it.add_output(Tensor());
@@ -102,7 +113,9 @@ const PointwiseSlot slots::_conj_physical = {.row = [](const Row& row) {
 const PointwiseSlot slots::nan_to_num = {.row = [](const Row& row) {
   if (visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T v) { return v; }); })) return;
   const double limit = largest(row.dtype);
-  const auto chosen = [&](int i, double otherwise) { return Arg::of(row.params[i].is_none() ? otherwise : row.params[i].number()); };
+  const auto chosen = [&](int i, double otherwise) {
+    return Arg::of(row.params[i].is_none() ? otherwise : row.params[i].number());
+  };
   const Arg replacements[] = {chosen(0, 0.0), chosen(1, limit), chosen(2, -limit)};
   Row with = row;
   with.params = replacements;
@@ -110,7 +123,8 @@ const PointwiseSlot slots::nan_to_num = {.row = [](const Row& row) {
 }};
 
 const PointwiseSlot slots::round_decimals = {
-    .row = [](const Row& row) { map_floats<1>(row, &tn::round_decimals<float>, &tn::round_decimals<double>); }, .cost = 8};
+    .row = [](const Row& row) { map_floats<1>(row, &tn::round_decimals<float>, &tn::round_decimals<double>); },
+    .cost = 8};
 
 Tensor native::complex(const Tensor& real, const Tensor& imag) {
   return join(kOp_complex, real, imag, [](auto a, auto b) { return std::complex(a, b); });

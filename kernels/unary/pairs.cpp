@@ -9,8 +9,9 @@
 namespace tn {
 namespace {
 
-constexpr DTypeSet kFloating((1u << static_cast<int>(ScalarType::Float)) | (1u << static_cast<int>(ScalarType::Double)) |
-                             (1u << static_cast<int>(ScalarType::Half)) | (1u << static_cast<int>(ScalarType::BFloat16)));
+constexpr DTypeSet kFloating((1u << static_cast<int>(ScalarType::Float)) |
+                             (1u << static_cast<int>(ScalarType::Double)) | (1u << static_cast<int>(ScalarType::Half)) |
+                             (1u << static_cast<int>(ScalarType::BFloat16)));
 
 Tensor run(OpId op, const PointwiseSlot& slot, std::initializer_list<const Tensor*> inputs) {
   const Arg none[] = {Arg()};
@@ -26,7 +27,8 @@ std::tuple<Tensor, Tensor> native::log_sigmoid_forward(const Tensor& self) {
   return {std::move(output), std::move(buffer)};
 }
 
-std::tuple<Tensor, Tensor> native::_prelu_kernel_backward(const Tensor& grad_output, const Tensor& self, const Tensor& weight) {
+std::tuple<Tensor, Tensor> native::_prelu_kernel_backward(const Tensor& grad_output, const Tensor& self,
+                                                          const Tensor& weight) {
   return {run(kOp__prelu_kernel_backward, parts::prelu_input_gradient, {&grad_output, &self, &weight}),
           run(kOp__prelu_kernel_backward, parts::prelu_weight_gradient, {&grad_output, &self})};
 }

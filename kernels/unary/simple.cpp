@@ -56,10 +56,11 @@ bool floats(const Row& row) {
 
 template <SimpleIndex kIndex, class C>
 constexpr PointwiseSlot slot(C) {
-  return {.row = [](const Row& row) {
-            if (floats<kIndex>(row)) return;
-            visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T z) { return C{}(z); }); });
-          },
+  return {.row =
+              [](const Row& row) {
+                if (floats<kIndex>(row)) return;
+                visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T z) { return C{}(z); }); });
+              },
           .promotion = Promotion::ToFloat,
           .cost = 4};
 }
@@ -67,10 +68,11 @@ constexpr PointwiseSlot slot(C) {
 // Rounding leaves integers as they are.
 template <SimpleIndex kIndex>
 constexpr PointwiseSlot rounding(void (*check)(Inputs, const Arg*)) {
-  return {.row = [](const Row& row) {
-            if (floats<kIndex>(row)) return;
-            visit_integral(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T v) { return v; }); });
-          },
+  return {.row =
+              [](const Row& row) {
+                if (floats<kIndex>(row)) return;
+                visit_integral(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T v) { return v; }); });
+              },
           .check = check};
 }
 
@@ -84,17 +86,19 @@ T sign_of(T v) {
 }  // namespace
 
 const PointwiseSlot slots::abs = {
-    .row = [](const Row& row) {
-      if (floats<kAbs>(row)) return;
-      if (visit_complex(row.dtype, [&]<class T>() {
-            map_scalars<typename T::value_type, T>(row, [](T z) { return std::abs(z); });
-          }))
-        return;
-      visit_integral(row.dtype, [&]<class T>() {
-        using U = std::make_unsigned_t<T>;
-        map_scalars<T, T>(row, [](T v) { return v < 0 ? static_cast<T>(static_cast<U>(U{0} - static_cast<U>(v))) : v; });
-      });
-    },
+    .row =
+        [](const Row& row) {
+          if (floats<kAbs>(row)) return;
+          if (visit_complex(row.dtype, [&]<class T>() {
+                map_scalars<typename T::value_type, T>(row, [](T z) { return std::abs(z); });
+              }))
+            return;
+          visit_integral(row.dtype, [&]<class T>() {
+            using U = std::make_unsigned_t<T>;
+            map_scalars<T, T>(row,
+                              [](T v) { return v < 0 ? static_cast<T>(static_cast<U>(U{0} - static_cast<U>(v))) : v; });
+          });
+        },
     .promotion = Promotion::RealPart};
 
 const Tensor& native::abs_(const Tensor& self) {
@@ -106,19 +110,22 @@ const Tensor& native::abs_(const Tensor& self) {
 }
 
 const PointwiseSlot slots::neg = {
-    .row = [](const Row& row) {
-      if (floats<kNeg>(row)) return;
-      if (visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T z) { return -z; }); })) return;
-      visit_integral(row.dtype, [&]<class T>() {
-        using U = std::make_unsigned_t<T>;
-        map_scalars<T, T>(row, [](T v) { return static_cast<T>(static_cast<U>(U{0} - static_cast<U>(v))); });
-      });
-    },
-    .check = [](Inputs inputs, const Arg*) {
-      TN_CHECK(inputs[0]->dtype() != ScalarType::Bool,
-               "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-               "`logical_not()` operator instead.");
-    }};
+    .row =
+        [](const Row& row) {
+          if (floats<kNeg>(row)) return;
+          if (visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T z) { return -z; }); })) return;
+          visit_integral(row.dtype, [&]<class T>() {
+            using U = std::make_unsigned_t<T>;
+            map_scalars<T, T>(row, [](T v) { return static_cast<T>(static_cast<U>(U{0} - static_cast<U>(v))); });
+          });
+        },
+    .check =
+        [](Inputs inputs, const Arg*) {
+          TN_CHECK(inputs[0]->dtype() != ScalarType::Bool,
+                   "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, "
+                   "use the `~` or "
+                   "`logical_not()` operator instead.");
+        }};
 
 const PointwiseSlot slots::floor = rounding<kFloor>([](Inputs inputs, const Arg*) {
   TN_CHECK_AS(NotImplemented, !inputs[0]->is_complex(), "floor is not supported for complex inputs");
@@ -135,19 +142,22 @@ const PointwiseSlot slots::trunc = rounding<kTrunc>([](Inputs inputs, const Arg*
 const PointwiseSlot slots::frac = {.row = [](const Row& row) { floats<kFrac>(row); }};
 
 const PointwiseSlot slots::sign = {
-    .row = [](const Row& row) {
-      if (floats<kSign>(row)) return;
-      visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T v) { return sign_of(v); }); });
-    },
-    .check = [](Inputs inputs, const Arg*) {
-      TN_CHECK_AS(NotImplemented, !inputs[0]->is_complex(),
-               "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.");
-    }};
+    .row =
+        [](const Row& row) {
+          if (floats<kSign>(row)) return;
+          visit_integral_and_bool(row.dtype,
+                                  [&]<class T>() { map_scalars<T, T>(row, [](T v) { return sign_of(v); }); });
+        },
+    .check =
+        [](Inputs inputs, const Arg*) {
+          TN_CHECK_AS(
+              NotImplemented, !inputs[0]->is_complex(),
+              "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.");
+        }};
 const PointwiseSlot slots::sgn = {.row = [](const Row& row) {
   if (floats<kSign>(row)) return;
-  if (visit_complex(row.dtype, [&]<class T>() {
-        map_scalars<T, T>(row, [](T z) { return z == T{} ? T{} : z / std::abs(z); });
-      }))
+  if (visit_complex(row.dtype,
+                    [&]<class T>() { map_scalars<T, T>(row, [](T z) { return z == T{} ? T{} : z / std::abs(z); }); }))
     return;
   visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T v) { return sign_of(v); }); });
 }};

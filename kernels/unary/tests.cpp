@@ -11,16 +11,17 @@ namespace {
 // A complex number asks both of its parts; an integer is asked as a float.
 template <class F>
 constexpr PointwiseSlot question(F) {
-  return {.row = [](const Row& row) {
-            if (map_floats<1>(row, plain_tests<1>(F{}))) return;
-            if (visit_complex(row.dtype, [&]<class T>() {
-                  map_scalars<bool, T>(row, [](T z) { return F{}(z.real()) || F{}(z.imag()); });
-                }))
-              return;
-            visit_integral_and_bool(row.dtype, [&]<class T>() {
-              map_scalars<bool, T>(row, [](T v) { return F{}(static_cast<double>(v)); });
-            });
-          },
+  return {.row =
+              [](const Row& row) {
+                if (map_floats<1>(row, plain_tests<1>(F{}))) return;
+                if (visit_complex(row.dtype, [&]<class T>() {
+                      map_scalars<bool, T>(row, [](T z) { return F{}(z.real()) || F{}(z.imag()); });
+                    }))
+                  return;
+                visit_integral_and_bool(row.dtype, [&]<class T>() {
+                  map_scalars<bool, T>(row, [](T v) { return F{}(static_cast<double>(v)); });
+                });
+              },
           .promotion = Promotion::ToBool};
 }
 
@@ -32,13 +33,15 @@ const PointwiseSlot slots::isposinf = question([](auto v) { return std::isinf(v)
 const PointwiseSlot slots::isneginf = question([](auto v) { return std::isinf(v) && v < 0; });
 const PointwiseSlot slots::signbit = question([](auto v) { return std::signbit(v); });
 
-const PointwiseSlot slots::logical_not = {.row = [](const Row& row) {
-                                            const auto f = [](auto v) { return v == decltype(v){}; };
-                                            if (map_floats<1>(row, plain_tests<1>(f))) return;
-                                            if (visit_complex(row.dtype, [&]<class T>() { map_scalars<bool, T>(row, f); })) return;
-                                            visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<bool, T>(row, f); });
-                                          },
-                                          .promotion = Promotion::ToBool};
+const PointwiseSlot slots::logical_not = {
+    .row =
+        [](const Row& row) {
+          const auto f = [](auto v) { return v == decltype(v){}; };
+          if (map_floats<1>(row, plain_tests<1>(f))) return;
+          if (visit_complex(row.dtype, [&]<class T>() { map_scalars<bool, T>(row, f); })) return;
+          visit_integral_and_bool(row.dtype, [&]<class T>() { map_scalars<bool, T>(row, f); });
+        },
+    .promotion = Promotion::ToBool};
 
 const PointwiseSlot slots::bitwise_not = {.row = [](const Row& row) {
   if (row.dtype == ScalarType::Bool) return map_scalars<bool, bool>(row, [](bool v) { return !v; });

@@ -46,14 +46,30 @@ namespace tn {
 HWY_EXPORT(Trigonometrics);
 namespace {
 
-enum TrigonometricIndex { kSin, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh, kAsinh, kAcosh, kAtanh, kErf, kErfc, kSinc };
+enum TrigonometricIndex {
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kErf,
+  kErfc,
+  kSinc
+};
 
 template <TrigonometricIndex kIndex, class C>
 constexpr PointwiseSlot slot(C) {
-  return {.row = [](const Row& row) {
-            if (map_floats<1>(row, HWY_DYNAMIC_DISPATCH(Trigonometrics)()[kIndex])) return;
-            visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T z) { return C{}(z); }); });
-          },
+  return {.row =
+              [](const Row& row) {
+                if (map_floats<1>(row, HWY_DYNAMIC_DISPATCH(Trigonometrics)()[kIndex])) return;
+                visit_complex(row.dtype, [&]<class T>() { map_scalars<T, T>(row, [](T z) { return C{}(z); }); });
+              },
           .promotion = Promotion::ToFloat,
           .cost = 8};
 }

@@ -25,7 +25,8 @@ namespace tn::composite {
 
 Tensor reshape(const Tensor& self, IntView shape) {
   const DimVector wanted = infer_view_size(shape, self.numel());
-  if (const auto strides = view_strides(self.sizes(), self.strides(), wanted)) return at::_reshape_alias(self, wanted, *strides);
+  if (const auto strides = view_strides(self.sizes(), self.strides(), wanted))
+    return at::_reshape_alias(self, wanted, *strides);
   return at::_unsafe_view(at::clone(self, MemoryFormat::Contiguous), wanted);
 }
 
@@ -95,13 +96,14 @@ Tensor reverse_dims(const Tensor& self) {
 }
 
 Tensor matrix_transpose(const Tensor& self, const char* name) {
-  TN_CHECK(self.dim() >= 2, name, " is only supported on matrices or batches of matrices. Got ", self.dim(), "-D tensor.");
+  TN_CHECK(self.dim() >= 2, name, " is only supported on matrices or batches of matrices. Got ", self.dim(),
+           "-D tensor.");
   return at::transpose(self, -2, -1);
 }
 Tensor matrix_adjoint(const Tensor& self, const char* name) { return conj(matrix_transpose(self, name)); }
 Tensor matrix_h(const Tensor& self) {
-  TN_CHECK(self.dim() == 0 || self.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ", self.dim(), "-D tensor.",
-           self.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  TN_CHECK(self.dim() == 0 || self.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ", self.dim(),
+           "-D tensor.", self.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
   return self.dim() == 0 ? conj(self) : conj(at::transpose(self, 0, 1));
 }
 
@@ -109,8 +111,8 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   TN_CHECK(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
   TN_CHECK(length >= 0, "narrow(): length must be non-negative.");
   const int64_t size = self.size(dim);
-  TN_CHECK_AS(Index, start >= -size && start <= size, "start out of range (expected to be in range of [", -size, ", ", size, "], but got ",
-              start, ")");
+  TN_CHECK_AS(Index, start >= -size && start <= size, "start out of range (expected to be in range of [", -size, ", ",
+              size, "], but got ", start, ")");
   const int64_t from = start < 0 ? start + size : start;
   TN_CHECK(from + length <= size, "start (", from, ") + length (", length, ") exceeds dimension size (", size, ").");
   return at::slice(self, dim, from, from + length, 1);
@@ -138,7 +140,8 @@ std::vector<Tensor> unsafe_chunk(const Tensor& self, int64_t chunks, int64_t dim
 }
 
 std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
-  TN_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
+  TN_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(),
+           " dims");
   TN_CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
   const int64_t size = self.size(dim), base = size / sections, longer = size % sections;
   std::vector<Tensor> parts;
@@ -151,7 +154,8 @@ std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t d
   return parts;
 }
 std::vector<Tensor> tensor_split(const Tensor& self, IntView indices, int64_t dim) {
-  TN_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
+  TN_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(),
+           " dims");
   std::vector<Tensor> parts;
   int64_t start = 0;
   for (int64_t end : indices) {
@@ -163,12 +167,18 @@ std::vector<Tensor> tensor_split(const Tensor& self, IntView indices, int64_t di
 }
 
 std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& given, int64_t dim) {
-  TN_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
-  TN_CHECK(given.device().is_cpu(), "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on ", given.device().str());
-  TN_CHECK(given.dtype() == ScalarType::Long, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ",
+  TN_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(),
+           " dims");
+  TN_CHECK(given.device().is_cpu(), "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on ",
+           given.device().str());
+  TN_CHECK(given.dtype() == ScalarType::Long,
+           "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ",
            scalar_type_name(given.dtype()));
-  TN_CHECK(given.dim() <= 1, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a "
-           "tensor with ", given.dim(), " dims");
+  TN_CHECK(
+      given.dim() <= 1,
+      "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a "
+      "tensor with ",
+      given.dim(), " dims");
   const int64_t* const values = given.numel() ? given.data<int64_t>() : nullptr;
   if (given.dim() == 0) return tensor_split(self, *values, dim);
   DimVector indices;

@@ -26,12 +26,16 @@ Tensor matrix_transposed(const Tensor& self, const char* name) {
 Tensor native::t(const Tensor& self) { return matrix_transposed(self, "t"); }
 const Tensor& native::t_(const Tensor& self) { return become(self, matrix_transposed(self, "t_")); }
 Tensor native::transpose_int(const Tensor& self, int64_t dim0, int64_t dim1) { return transposed(self, dim0, dim1); }
-const Tensor& native::transpose_(const Tensor& self, int64_t dim0, int64_t dim1) { return become(self, transposed(self, dim0, dim1)); }
+const Tensor& native::transpose_(const Tensor& self, int64_t dim0, int64_t dim1) {
+  return become(self, transposed(self, dim0, dim1));
+}
 
 Tensor native::permute(const Tensor& self, IntArrayRef dims) {
   const int64_t ndim = self.dim();
-  TN_CHECK(dims.ssize() == ndim, "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-           "ordering of dimensions i.e. input.dim() = ", ndim, " is not equal to len(dims) = ", dims.ssize());
+  TN_CHECK(dims.ssize() == ndim,
+           "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+           "ordering of dimensions i.e. input.dim() = ",
+           ndim, " is not equal to len(dims) = ", dims.ssize());
   DimVector sizes(static_cast<size_t>(ndim)), strides(static_cast<size_t>(ndim));
   uint64_t seen = 0;
   for (size_t i = 0; i < dims.size(); ++i) {

@@ -15,16 +15,19 @@ Tensor as_dtype(const Tensor& self, ScalarType dtype, IntView sizes, IntView str
 
 Tensor native::view_dtype(const Tensor& self, ScalarType dtype) {
   if (self.dtype() == dtype) return same_offset(self, self.sizes(), self.strides());
-  TN_CHECK(!self->is_conj(), "torch.Tensor.view is not supported for conjugate view tensors when converting to a different dtype.");
-  TN_CHECK(!self->is_neg(), "torch.Tensor.view is not supported for tensors with negative bit set when converting to a different dtype.");
+  TN_CHECK(!self->is_conj(),
+           "torch.Tensor.view is not supported for conjugate view tensors when converting to a different dtype.");
+  TN_CHECK(
+      !self->is_neg(),
+      "torch.Tensor.view is not supported for tensors with negative bit set when converting to a different dtype.");
   const auto from = static_cast<int64_t>(self.itemsize()), to = static_cast<int64_t>(item_size(dtype));
   DimVector sizes(self.sizes()), strides(self.strides());
   int64_t offset = self.storage_offset();
   if (from == to) return as_dtype(self, dtype, sizes, strides, offset);
-  TN_CHECK(self.dim() != 0, "self.dim() cannot be 0 to view ", scalar_type_name(self.dtype()), " as ", scalar_type_name(dtype),
-           " (different element sizes)");
-  TN_CHECK(strides.back() == 1, "self.stride(-1) must be 1 to view ", scalar_type_name(self.dtype()), " as ", scalar_type_name(dtype),
-           " (different element sizes), but got ", strides.back());
+  TN_CHECK(self.dim() != 0, "self.dim() cannot be 0 to view ", scalar_type_name(self.dtype()), " as ",
+           scalar_type_name(dtype), " (different element sizes)");
+  TN_CHECK(strides.back() == 1, "self.stride(-1) must be 1 to view ", scalar_type_name(self.dtype()), " as ",
+           scalar_type_name(dtype), " (different element sizes), but got ", strides.back());
   if (from > to) {
     const int64_t ratio = from / to;
     for (size_t i = 0; i + 1 < strides.size(); ++i) strides[i] *= ratio;
@@ -32,13 +35,16 @@ Tensor native::view_dtype(const Tensor& self, ScalarType dtype) {
     return as_dtype(self, dtype, sizes, strides, offset * ratio);
   }
   const int64_t ratio = to / from;
-  TN_CHECK(sizes.back() % ratio == 0, "self.size(-1) must be divisible by ", ratio, " to view ", scalar_type_name(self.dtype()), " as ",
-           scalar_type_name(dtype), " (different element sizes), but got ", sizes.back());
-  TN_CHECK(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, " to view ", scalar_type_name(self.dtype()), " as ",
-           scalar_type_name(dtype), " (different element sizes), but got ", offset);
+  TN_CHECK(sizes.back() % ratio == 0, "self.size(-1) must be divisible by ", ratio, " to view ",
+           scalar_type_name(self.dtype()), " as ", scalar_type_name(dtype), " (different element sizes), but got ",
+           sizes.back());
+  TN_CHECK(offset % ratio == 0, "self.storage_offset() must be divisible by ", ratio, " to view ",
+           scalar_type_name(self.dtype()), " as ", scalar_type_name(dtype), " (different element sizes), but got ",
+           offset);
   for (size_t i = 0; i + 1 < strides.size(); ++i) {
-    TN_CHECK(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio, " to view ", scalar_type_name(self.dtype()), " as ",
-             scalar_type_name(dtype), " (different element sizes), but got ", strides[i]);
+    TN_CHECK(strides[i] % ratio == 0, "self.stride(", i, ") must be divisible by ", ratio, " to view ",
+             scalar_type_name(self.dtype()), " as ", scalar_type_name(dtype), " (different element sizes), but got ",
+             strides[i]);
     strides[i] /= ratio;
   }
   sizes.back() /= ratio;
@@ -47,8 +53,10 @@ Tensor native::view_dtype(const Tensor& self, ScalarType dtype) {
 
 Tensor native::view_as_real(const Tensor& self) {
   TN_CHECK(self.is_complex(), "view_as_real is only supported for complex tensors");
-  TN_CHECK(!self->is_conj(), "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view "
-           "it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.");
+  TN_CHECK(
+      !self->is_conj(),
+      "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view "
+      "it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.");
   DimVector sizes(self.sizes()), strides(self.strides());
   for (int64_t& s : strides) s *= 2;
   sizes.push_back(2);
@@ -59,7 +67,8 @@ Tensor native::view_as_real(const Tensor& self) {
 Tensor native::view_as_complex(const Tensor& self) {
   const ScalarType t = self.dtype();
   TN_CHECK(t == ScalarType::Float || t == ScalarType::Double || t == ScalarType::Half,
-           "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ", scalar_type_name(t));
+           "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ",
+           scalar_type_name(t));
   TN_CHECK(self.dim() != 0, "Input tensor must have one or more dimensions");
   TN_CHECK(self.sizes().back() == 2, "Tensor must have a last dimension of size 2");
   TN_CHECK(self.strides().back() == 1, "Tensor must have a last dimension with stride 1");

@@ -30,9 +30,13 @@ Tensor unsqueezed(const Tensor& self, int64_t dim) {
 
 Tensor native::squeeze(const Tensor& self) { return squeezed(self, ~uint64_t{0}); }
 Tensor native::squeeze_dim(const Tensor& self, int64_t dim) { return squeezed(self, one(self, dim)); }
-Tensor native::squeeze_dims(const Tensor& self, IntArrayRef dim) { return squeezed(self, dim_mask(dim, self.dim(), false)); }
+Tensor native::squeeze_dims(const Tensor& self, IntArrayRef dim) {
+  return squeezed(self, dim_mask(dim, self.dim(), false));
+}
 const Tensor& native::squeeze_(const Tensor& self) { return become(self, squeezed(self, ~uint64_t{0})); }
-const Tensor& native::squeeze__dim(const Tensor& self, int64_t dim) { return become(self, squeezed(self, one(self, dim))); }
+const Tensor& native::squeeze__dim(const Tensor& self, int64_t dim) {
+  return become(self, squeezed(self, one(self, dim)));
+}
 const Tensor& native::squeeze__dims(const Tensor& self, IntArrayRef dim) {
   return become(self, squeezed(self, dim_mask(dim, self.dim(), false)));
 }

@@ -11,7 +11,8 @@ Tensor view_impl(const Tensor& self, IntView size) {
   const DimVector wanted = infer_view_size(size, self.numel());
   const std::optional<DimVector> strides = view_strides(self.sizes(), self.strides(), wanted);
   TN_CHECK(strides.has_value(),
-           "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
+           "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+           "contiguous "
            "subspaces). Use .reshape(...) instead.");
   return same_offset(self, wanted, *strides);
 }
@@ -23,9 +24,9 @@ Tensor as_strided_impl(const Tensor& self, IntView size, IntView stride, std::op
     TN_CHECK(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
   TN_CHECK(start >= 0, "Tensor: invalid storage offset ", start);
   const size_t needed = storage_bytes(size, stride, start, self.itemsize());
-  TN_CHECK(needed <= self.storage()->nbytes(), "setStorage: sizes ", size, ", strides ", stride, ", storage offset ", start,
-           ", and itemsize ", self.itemsize(), " requiring a storage size of ", needed, " are out of bounds for storage of size ",
-           self.storage()->nbytes());
+  TN_CHECK(needed <= self.storage()->nbytes(), "setStorage: sizes ", size, ", strides ", stride, ", storage offset ",
+           start, ", and itemsize ", self.itemsize(), " requiring a storage size of ", needed,
+           " are out of bounds for storage of size ", self.storage()->nbytes());
   return alias_with_geometry(self, size, stride, start);
 }
 
@@ -39,9 +40,12 @@ Tensor native::detach(const Tensor& self) {
 }
 const Tensor& native::detach_(const Tensor& self) {
   TN_CHECK(!is_view(self),
-           "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
-           "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these "
-           "gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution.");
+           "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+           "training, and "
+           "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
+           "called on these "
+           "gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+           "torch/optim/optimizer.py as a solution.");
   if (self->autograd) {
     self->autograd->grad_fn = nullptr;
     self->autograd->requires_grad = false;
@@ -56,17 +60,20 @@ Tensor native::_unsafe_view(const Tensor& self, IntArrayRef size) { return view_
 Tensor native::_reshape_alias(const Tensor& self, IntArrayRef size, IntArrayRef stride) {
   return as_strided_impl(self, size, stride, self.storage_offset());
 }
-Tensor native::as_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
+Tensor native::as_strided(const Tensor& self, IntArrayRef size, IntArrayRef stride,
+                          std::optional<int64_t> storage_offset) {
   return as_strided_impl(self, size, stride, storage_offset);
 }
-const Tensor& native::as_strided_(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) {
+const Tensor& native::as_strided_(const Tensor& self, IntArrayRef size, IntArrayRef stride,
+                                  std::optional<int64_t> storage_offset) {
   return become(self, as_strided_impl(self, size, stride, storage_offset));
 }
 
 Tensor native::expand(const Tensor& self, IntArrayRef size, bool /*implicit*/) {
   const int64_t ndim = size.ssize(), own = self.dim();
   TN_CHECK(ndim >= own, "expand(", scalar_type_name(self.dtype()), "Tensor{", self.sizes(), "}, size=", size,
-           "): the number of sizes provided (", ndim, ") must be greater or equal to the number of dimensions in the tensor (", own, ")");
+           "): the number of sizes provided (", ndim,
+           ") must be greater or equal to the number of dimensions in the tensor (", own, ")");
   DimVector sizes(static_cast<size_t>(ndim)), strides(static_cast<size_t>(ndim));
   for (int64_t i = ndim - 1; i >= 0; --i) {
     const int64_t from = i - (ndim - own);
@@ -74,13 +81,16 @@ Tensor native::expand(const Tensor& self, IntArrayRef size, bool /*implicit*/) {
     const int64_t had = from >= 0 ? self->size(from) : 1;
     int64_t want = size[at];
     if (want == -1) {
-      TN_CHECK(from >= 0, "The expanded size of the tensor (", want, ") isn't allowed in a leading, non-existing dimension ", i);
+      TN_CHECK(from >= 0, "The expanded size of the tensor (", want,
+               ") isn't allowed in a leading, non-existing dimension ", i);
       want = had;
     }
-    TN_CHECK(want >= 0 && (had == want || had == 1), "The expanded size of the tensor (", want, ") must match the existing size (", had,
-             ") at non-singleton dimension ", i, ".  Target sizes: ", size, ".  Tensor sizes: ", self.sizes());
+    TN_CHECK(want >= 0 && (had == want || had == 1), "The expanded size of the tensor (", want,
+             ") must match the existing size (", had, ") at non-singleton dimension ", i, ".  Target sizes: ", size,
+             ".  Tensor sizes: ", self.sizes());
     sizes[at] = want;
-    strides[at] = had == want ? (from >= 0 ? self->stride(from) : (i + 1 < ndim ? sizes[at + 1] * strides[at + 1] : 1)) : 0;
+    strides[at] =
+        had == want ? (from >= 0 ? self->stride(from) : (i + 1 < ndim ? sizes[at + 1] * strides[at + 1] : 1)) : 0;
   }
   return same_offset(self, sizes, strides);
 }

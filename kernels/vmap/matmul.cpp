@@ -68,8 +68,8 @@ void addbmm(const Site& s, Value* out) {
 }  // namespace
 
 const Rule matmul_rules[] = {
-    {"mm", nullptr, mm},       {"bmm", nullptr, bmm},         {"mv", nullptr, mv},     {"dot", nullptr, dot},
-    {"addmm", nullptr, addmm}, {"baddbmm", nullptr, addmm},   {"addmv", nullptr, addmv}, {"addr", nullptr, addr},
+    {"mm", nullptr, mm},         {"bmm", nullptr, bmm},       {"mv", nullptr, mv},       {"dot", nullptr, dot},
+    {"addmm", nullptr, addmm},   {"baddbmm", nullptr, addmm}, {"addmv", nullptr, addmv}, {"addr", nullptr, addr},
     {"addbmm", nullptr, addbmm}, {nullptr, nullptr},
 };
 

@@ -26,7 +26,8 @@ bool is_tensor_letter(char c) { return std::strchr("pPfeEq", c) != nullptr; }
 
 int category(ScalarType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : t == ScalarType::Bool ? 0 : 1; }
 
-// A batch of numbers counts as a tensor with dimensions once the batch is one: it is given the dtype that it would have yielded to.
+// A batch of numbers counts as a tensor with dimensions once the batch is one: it is given the dtype that it would have
+// yielded to.
 struct Promotion {
   ScalarType dims = ScalarType::Undefined;
   void see(const Tensor& t) {
@@ -34,7 +35,9 @@ struct Promotion {
   }
   Tensor apply(Tensor value, const Tensor& logical) const {
     const ScalarType own = logical.dtype();
-    if (logical.dim() > 0 || dims == ScalarType::Undefined || own == dims || own == ScalarType::Bool || category(own) > category(dims)) return value;
+    if (logical.dim() > 0 || dims == ScalarType::Undefined || own == dims || own == ScalarType::Bool ||
+        category(own) > category(dims))
+      return value;
     return at::to(value, dims);
   }
 };
@@ -85,7 +88,8 @@ class Builder {
   Arg hold(std::vector<int64_t> v) { return Arg::of(IntArrayRef(ints_.emplace_back(std::move(v)))); }
   Tensor convert(const Tensor& t, char c, size_t i) {
     switch (c) {
-      case 'p': case 'P': return site_.batched(t) ? promotion_.apply(site_.padded(t, widest_), t) : t;
+      case 'p':
+      case 'P': return site_.batched(t) ? promotion_.apply(site_.padded(t, widest_), t) : t;
       case 'f': return with_extra(site_.front(t), t);
       case 'q': {
         int64_t wanted = t.dim();
@@ -99,7 +103,9 @@ class Builder {
       default: return with_extra(site_.full(t), t);
     }
   }
-  Tensor with_extra(Tensor value, const Tensor& logical) { return extra_ && logical.dim() == 0 ? at::unsqueeze(value, -1) : value; }
+  Tensor with_extra(Tensor value, const Tensor& logical) {
+    return extra_ && logical.dim() == 0 ? at::unsqueeze(value, -1) : value;
+  }
   int64_t dim(int64_t d, int64_t rank) { return wrap_dim(d, rank) + 1; }
   std::vector<int64_t> dims(IntArrayRef given) {
     std::vector<int64_t> moved;
@@ -135,7 +141,8 @@ class Builder {
         order.insert(order.begin(), 0);
         return hold(std::move(order));
       }
-      case 's': case 'z': {
+      case 's':
+      case 'z': {
         std::vector<int64_t> sizes = a.ints().vec();
         sizes.insert(sizes.begin(), site_.batch_size);
         return hold(std::move(sizes));
@@ -172,7 +179,8 @@ void run_pattern(const Site& site, const char* pattern, Value* out) {
   if (writes && !pattern) {
     int64_t widest = 0;
     func::for_each_tensor(site.args, [&](const Tensor& t) { widest = std::max(widest, t.dim()); });
-    TN_CHECK(widest <= site.rank(0), info.name, ": expected other tensors to broadcast to self ", site.tensor(0).sizes(), ", got one with ", widest, " dimensions");
+    TN_CHECK(widest <= site.rank(0), info.name, ": expected other tensors to broadcast to self ",
+             site.tensor(0).sizes(), ", got one with ", widest, " dimensions");
   }
   door::call_boxed(site.op, builder.args(), out);
   if (writes) {
@@ -186,8 +194,8 @@ void run_pattern(const Site& site, const char* pattern, Value* out) {
   });
 }
 
-// Letters of `spec`, the target's arguments: F all elements in one dimension, i that dimension, l a list of it, n false, a digit: the
-// argument of that number.
+// Letters of `spec`, the target's arguments: F all elements in one dimension, i that dimension, l a list of it, n
+// false, a digit: the argument of that number.
 void run_reduction(const Site& site, const Rule& rule, Value* out) {
   static const int64_t one = 1;
   OpRow& target = required(rule.target);

@@ -48,7 +48,8 @@ void different_factory(const Site& site, Value* out) {
 void different(const Site& site, Value* out) {
   const bool writes = site.op.info->is(OpInfo::kInplace);
   TN_CHECK(!writes || site.batched(size_t{0}),
-           "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this is "
+           "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+           "randomness. If this is "
            "necessary for your usage, please file an issue with functorch.");
   const func::BelowTop below;
   int64_t widest = 0;
@@ -71,7 +72,9 @@ void same(const Site& site, Value* out) {
   const bool draws_only = site.op.info->is(OpInfo::kInplace) || name.ends_with("_like");
   size_t tensors = 0;
   func::for_each_tensor(site.args, [&](const Tensor&) { ++tensors; });
-  TN_CHECK(draws_only && tensors == 1, "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch");
+  TN_CHECK(draws_only && tensors == 1,
+           "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
+           "functorch");
   const func::BelowTop below;
   const func::Wrapper& w = *site.batched(site.tensor(0));
   std::vector<Arg> args(site.args.begin(), site.args.end());
@@ -90,7 +93,8 @@ void run_random(const Site& site, Value* out) {
   switch (site.randomness) {
     case func::Randomness::Error:
       fail(ErrorKind::Runtime,
-           "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap "
+           "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+           "randomness flags on vmap "
            "or perform the randomness operation out of vmap");
     case func::Randomness::Same: return same(site, out);
     case func::Randomness::Different: break;

@@ -52,7 +52,8 @@ Tensor Site::padded(const Tensor& t, int64_t rank) const {
 OpRow& required(const char* name) {
   const std::string_view text(name);
   const size_t dot = text.find('.');
-  OpRow* const found = find_op("aten::" + std::string(text.substr(0, dot)), dot == std::string_view::npos ? "" : text.substr(dot + 1));
+  OpRow* const found =
+      find_op("aten::" + std::string(text.substr(0, dot)), dot == std::string_view::npos ? "" : text.substr(dot + 1));
   TN_CHECK(found, "vmap: expected an operator named ", name, ", got none");
   return *found;
 }
@@ -69,14 +70,14 @@ std::unordered_map<const OpRow*, const Rule*> make_table() {
   for (const Rule* rules : {pattern_rules, matmul_rules, special_rules})
     for (const Rule* r = rules; r->op; ++r) {
       OpRow& op = required(r->op);
-      TN_CHECK(!r->pattern || std::string_view(r->pattern).size() == op.info->num_args, "vmap: expected a letter for each argument of ",
-               r->op, ", got ", r->pattern);
+      TN_CHECK(!r->pattern || std::string_view(r->pattern).size() == op.info->num_args,
+               "vmap: expected a letter for each argument of ", r->op, ", got ", r->pattern);
       table[&op] = r;
       // The in-place form takes the same arguments.
       const std::string_view name(r->op);
       const size_t dot = name.find('.');
-      OpRow* const inplace =
-          find_op("aten::" + std::string(name.substr(0, dot)) + "_", dot == std::string_view::npos ? "" : name.substr(dot + 1));
+      OpRow* const inplace = find_op("aten::" + std::string(name.substr(0, dot)) + "_",
+                                     dot == std::string_view::npos ? "" : name.substr(dot + 1));
       if (inplace && r->pattern && inplace->info->num_args == op.info->num_args) table.emplace(inplace, r);
     }
   return table;
@@ -93,9 +94,13 @@ const Rule* find_rule(const OpRow& op) {
 void fail_unbatched_self(const OpRow& op) {
   const std::string_view full(op.info->name);
   const std::string name(full.substr(full.find("::") + 2));
-  fail(ErrorKind::Runtime, "vmap: ", name, "(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has ",
-       "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to "
-       "use out-of-place operators instead of ", name, ". If said operator is being called inside the PyTorch framework, please file a bug "
+  fail(ErrorKind::Runtime, "vmap: ", name,
+       "(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has ",
+       "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over "
+       "in a vmap. Please try to "
+       "use out-of-place operators instead of ",
+       name,
+       ". If said operator is being called inside the PyTorch framework, please file a bug "
        "report instead.");
 }
 
@@ -123,15 +128,17 @@ void run_loop(const Site& site, Value* out) {
   const OpInfo& info = *op.info;
   TN_CHECK(fallback_enabled, "Batching rule not implemented for ", info.name, *info.overload ? "." : "", info.overload,
            ". The vmap fallback is disabled.");
-  TN_CHECK(!info.is(OpInfo::kOut) && !info.is(OpInfo::kView), "Batching rule not implemented for ", info.name, *info.overload ? "." : "",
-           info.overload, "; the fallback path doesn't work on out= or view ops.");
+  TN_CHECK(!info.is(OpInfo::kOut) && !info.is(OpInfo::kView), "Batching rule not implemented for ", info.name,
+           *info.overload ? "." : "", info.overload, "; the fallback path doesn't work on out= or view ops.");
   if (info.is(OpInfo::kMutates))
     for (size_t i = 0; i < site.args.size(); ++i)
-      if (site.args[i].tag == Tag::Tensor && schema_of(op).arguments()[i].is_write() && !site.batched(i)) fail_unbatched_self(op);
+      if (site.args[i].tag == Tag::Tensor && schema_of(op).arguments()[i].is_write() && !site.batched(i))
+        fail_unbatched_self(op);
   TN_CHECK(site.batch_size > 0, "The fallback path does not support vmap over dims of size 0: ", info.name);
   if (fallback_warns)
-    warn(str("There is a performance drop because we have not yet implemented the batching rule for ", info.name, *info.overload ? "." : "",
-             info.overload, ". Please file us an issue on GitHub so that we can prioritize its implementation."));
+    warn(str("There is a performance drop because we have not yet implemented the batching rule for ", info.name,
+             *info.overload ? "." : "", info.overload,
+             ". Please file us an issue on GitHub so that we can prioritize its implementation."));
   std::vector<std::vector<Tensor>> single(info.num_returns);
   std::vector<std::vector<std::vector<Tensor>>> lists(info.num_returns);
   const func::BelowTop below;
@@ -146,7 +153,8 @@ void run_loop(const Site& site, Value* out) {
       if (results[r].tag() == Tag::TensorList) {
         lists[r].push_back(std::move(results[r].tensor_vector()));
       } else {
-        TN_CHECK(results[r].tag() == Tag::Tensor || results[r].is_none(), "vmap: ", info.name, " can't be run element by element: it answers no tensor");
+        TN_CHECK(results[r].tag() == Tag::Tensor || results[r].is_none(), "vmap: ", info.name,
+                 " can't be run element by element: it answers no tensor");
         single[r].push_back(results[r].take_tensor());
       }
     }
@@ -189,16 +197,23 @@ void call(OpRow& op, std::span<const Arg> args, Value* out) {
     if (rule->fn) return rule->fn(site, out);
     return rule->spec ? run_reduction(site, *rule, out) : run_pattern(site, rule->pattern, out);
   }
-  TN_CHECK(!has_tag(op, kDynamicShape), "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over ",
-           info.name, *info.overload ? "." : "", info.overload, ". Please voice your support in https://github.com/pytorch/functorch/issues/256");
-  TN_CHECK(!has_tag(op, kDataDependent),
-           "vmap: It looks like you're either (1) calling .item() on a Tensor or (2) attempting to use a Tensor in some data-dependent control "
-           "flow or (3) encountering this error in PyTorch internals. For (1): we don't support vmap over calling .item() on a Tensor, please "
-           "try to rewrite what you're doing with other operations. For (2): If you're doing some control flow instead, we don't support that "
-           "yet, please shout over at https://github.com/pytorch/functorch/issues/257 . For (3): please file an issue.");
+  TN_CHECK(!has_tag(op, kDynamicShape),
+           "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over ",
+           info.name, *info.overload ? "." : "", info.overload,
+           ". Please voice your support in https://github.com/pytorch/functorch/issues/256");
+  TN_CHECK(
+      !has_tag(op, kDataDependent),
+      "vmap: It looks like you're either (1) calling .item() on a Tensor or (2) attempting to use a Tensor in some "
+      "data-dependent control "
+      "flow or (3) encountering this error in PyTorch internals. For (1): we don't support vmap over calling .item() "
+      "on a Tensor, please "
+      "try to rewrite what you're doing with other operations. For (2): If you're doing some control flow instead, we "
+      "don't support that "
+      "yet, please shout over at https://github.com/pytorch/functorch/issues/257 . For (3): please file an issue.");
   if (has_tag(op, kPointwise) && !info.is(OpInfo::kOut)) return run_pattern(site, nullptr, out);
   if (info.is(OpInfo::kOut)) return run_loop(site, out);  // refuses
-  if ((info.is(OpInfo::kImplicit) || info.way == Way::Compose) && op.kernel) return op.adapter(op.kernel, args.data(), out);
+  if ((info.is(OpInfo::kImplicit) || info.way == Way::Compose) && op.kernel)
+    return op.adapter(op.kernel, args.data(), out);
   if (info.is(OpInfo::kImplicit) && info.way == Way::Python && python_decomposition)
     return python_decomposition->call(op, KeySet(door::keys_of(args)), args, out);
   run_loop(site, out);

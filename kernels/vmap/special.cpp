@@ -1,4 +1,5 @@
-// Batching rules that are neither a line of letters nor a product: whole reductions, views with their own geometry, copies, indexing.
+// Batching rules that are neither a line of letters nor a product: whole reductions, views with their own geometry,
+// copies, indexing.
 #include "generated/ops/_local_scalar_dense.h"
 #include "generated/ops/alias.h"
 #include "generated/ops/arange.h"
@@ -182,7 +183,8 @@ Indices batch_indices(const Site& s, TensorList given) {
   made.list.push_back(batch);
   for (const Tensor& t : given) made.list.push_back(t.defined() ? s.padded(t, widest) : t);
   const bool together = count == last - first + 1;
-  // With a slice between the batch and the others, numpy's rule puts the indexed dimensions first; the own ones belong elsewhere.
+  // With a slice between the batch and the others, numpy's rule puts the indexed dimensions first; the own ones belong
+  // elsewhere.
   made.supported = !together || first == 0 || widest == 0;
   made.moved = 0;
   return made;
@@ -217,9 +219,12 @@ void remove_batch_dim(const Site& s, Value* out) {
 
 void no_item(const Site&, Value*) {
   fail(ErrorKind::Runtime,
-       "vmap: It looks like you're either (1) calling .item() on a Tensor or (2) attempting to use a Tensor in some data-dependent control flow "
-       "or (3) encountering this error in PyTorch internals. For (1): we don't support vmap over calling .item() on a Tensor, please try to "
-       "rewrite what you're doing with other operations. For (2): If you're doing some control flow instead, we don't support that yet, please "
+       "vmap: It looks like you're either (1) calling .item() on a Tensor or (2) attempting to use a Tensor in some "
+       "data-dependent control flow "
+       "or (3) encountering this error in PyTorch internals. For (1): we don't support vmap over calling .item() on a "
+       "Tensor, please try to "
+       "rewrite what you're doing with other operations. For (2): If you're doing some control flow instead, we don't "
+       "support that yet, please "
        "shout over at https://github.com/pytorch/functorch/issues/257 . For (3): please file an issue.");
 }
 

@@ -34,7 +34,9 @@ class Site {
   Tensor full(size_t i) const { return full(tensor(i)); }
   // With ones between the batch and the own dimensions, so that it has `rank` of them.
   Tensor padded(const Tensor& t, int64_t rank) const;
-  Tensor wrap(const Tensor& t, int64_t batch_dim = 0) const { return t.defined() ? func::wrap_batched(t, batch_dim, level) : t; }
+  Tensor wrap(const Tensor& t, int64_t batch_dim = 0) const {
+    return t.defined() ? func::wrap_batched(t, batch_dim, level) : t;
+  }
 };
 
 using RuleFn = void (*)(const Site& site, Value* out);

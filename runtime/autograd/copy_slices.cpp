@@ -11,8 +11,7 @@
 
 namespace tn {
 
-CopySlices::CopySlices(const Tensor& base, const Tensor& view, Ref<Node> fn)
-    : Node("CopySlices"), fn_(std::move(fn)) {
+CopySlices::CopySlices(const Tensor& base, const Tensor& view, Ref<Node> fn) : Node("CopySlices"), fn_(std::move(fn)) {
   base_.assign(base.sizes(), base.strides());
   view_.assign(view.sizes(), view.strides());
   base_offset_ = base.storage_offset();
@@ -66,7 +65,8 @@ GradList AsStridedBackward::apply(GradList&& grads) {
   if (!grads[0].defined()) return results;
   const Tensor zeros = at::new_empty_strided(grads[0], base_.sizes(), base_.strides());
   at::zero_(zeros);
-  results[0] = at::as_strided_scatter(zeros, grads[0], view_.sizes(), view_.strides(), zeros.storage_offset() + offset_);
+  results[0] =
+      at::as_strided_scatter(zeros, grads[0], view_.sizes(), view_.strides(), zeros.storage_offset() + offset_);
   return results;
 }
 

@@ -188,8 +188,8 @@ void Run::check(const Node& node, GradList& grads) {
       for (size_t d = 0; d < lead; ++d) g = at::squeeze(g, 0);
     }
     if (g.dtype() != m.dtype) {
-      TN_CHECK(is_complex(m.dtype) || !g.is_complex(), "Function ", node.name(), " returned a complex gradient at index ", i,
-               " but the input is real");
+      TN_CHECK(is_complex(m.dtype) || !g.is_complex(), "Function ", node.name(),
+               " returned a complex gradient at index ", i, " but the input is real");
       g = at::to(g, m.dtype);
     }
   }
@@ -221,7 +221,8 @@ void Run::evaluate(const Ref<Node>& node) {
   if (anomaly.enabled && anomaly.check_nan) {
     const GradModeGuard off(false);
     for (size_t i = 0; i < results.size(); ++i)
-      TN_CHECK(!results[i].defined() || !has_nan(results[i]), "Function '", node->name(), "' returned nan values in its ", i, "th output.");
+      TN_CHECK(!results[i].defined() || !has_nan(results[i]), "Function '", node->name(),
+               "' returned nan values in its ", i, "th output.");
   }
   if (!request_.keep_graph) node->release_variables();
   for (size_t i = 0; i < node->edges.size(); ++i) {

@@ -8,11 +8,11 @@ namespace tn::engine {
 
 struct Request {
   std::vector<Edge> roots;
-  GradList grads;             // one a root
-  std::vector<Edge> wanted;   // empty: accumulate into leaves
+  GradList grads;            // one a root
+  std::vector<Edge> wanted;  // empty: accumulate into leaves
   bool keep_graph = false;
   bool create_graph = false;
-  bool accumulate = true;     // with `wanted`: accumulate into these leaves rather than answer
+  bool accumulate = true;  // with `wanted`: accumulate into these leaves rather than answer
 };
 
 // Gradients for `wanted`, undefined where there is none. Runs on the calling thread; calls nest.

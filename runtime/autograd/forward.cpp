@@ -80,7 +80,8 @@ void exit_level(int64_t number) {
   Level& l = level();
   std::vector<Tensor> dropped;  // die after the lock
   const std::lock_guard lock(l.mutex);
-  TN_CHECK(l.open && number == 0, "Exiting a forward AD level that was not the last one that was created is not supported.");
+  TN_CHECK(l.open && number == 0,
+           "Exiting a forward AD level that was not the last one that was created is not supported.");
   l.open = false;
   for (Tangent* t = l.first; t;) {
     Tangent* const next = t->next;
@@ -110,22 +111,24 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool inplace) {
   if (!t.defined() || !tangent.defined() || !differentiable(t)) return;
   TN_CHECK(differentiable(tangent), "Expected both tensor and its forward grad to be floating point or complex");
   TN_CHECK(level().open, "Trying to set a forward gradient outside of a dual level, which is not supported.");
-  TN_CHECK(!is_dual(tangent), "Setting a forward grad that itself has a forward gradient at the same level 0 is not supported.");
+  TN_CHECK(!is_dual(tangent),
+           "Setting a forward grad that itself has a forward gradient at the same level 0 is not supported.");
   if (inplace && is_dual(t)) {
     const Tensor own = tangent_of(t);
     if (!own.is_same(tangent)) at::copy_(own, tangent);
     return;
   }
   TN_CHECK(tangent.sizes() == t.sizes(),
-           "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of size ",
+           "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+           "supported. Tensor is of size ",
            t.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
   if (inplace && is_view(t)) {
     // The base was written through its view: its tangent is zero elsewhere, and the view's is a window of it.
     const Tensor base = t->autograd->view_base;
     if (!is_dual(base)) attach(base, with_geometry_of(at::zeros_like(base), base));
     const Tensor whole = tangent_of(base);
-    const Tensor window =
-        at::as_strided(whole, t.sizes(), t.strides(), whole.storage_offset() + t.storage_offset() - base.storage_offset());
+    const Tensor window = at::as_strided(whole, t.sizes(), t.strides(),
+                                         whole.storage_offset() + t.storage_offset() - base.storage_offset());
     at::copy_(window, tangent);
     return attach(t, window);
   }
@@ -142,13 +145,16 @@ void set_tangents(TensorList list, const std::vector<Tensor>& tangents) {
 void refuse(const char* op) {
   fail(ErrorKind::NotImplemented, "Trying to use forward AD with ", op,
        " that does not support it because it has not been implemented yet.\nPlease file an issue to PyTorch at "
-       "https://github.com/pytorch/pytorch/issues/new?template=feature-request.yml so that we can prioritize its implementation.");
+       "https://github.com/pytorch/pytorch/issues/new?template=feature-request.yml so that we can prioritize its "
+       "implementation.");
 }
 void refuse_out(const char* op) {
-  fail(ErrorKind::NotImplemented, "Trying to use forward AD with ", op, " that does not support it because it is an out= function");
+  fail(ErrorKind::NotImplemented, "Trying to use forward AD with ", op,
+       " that does not support it because it is an out= function");
 }
 void refuse_missing(const char* op, const char* function) {
-  tn::refuse(std::string("aten::") + op, "forward mode", std::string("no kernel yet for ") + function + ", which its formula calls");
+  tn::refuse(std::string("aten::") + op, "forward mode",
+             std::string("no kernel yet for ") + function + ", which its formula calls");
 }
 
 }  // namespace tn::forward

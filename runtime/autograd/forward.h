@@ -1,7 +1,8 @@
 // Forward mode: tangents that tensors carry beside their values, for the one level that may be open.
 //
 // A tensor with a tangent is dual: bit KeySet::kDual of its keys, which keeps the autograd keys of a call alive as
-// kNeedsGrad does. Each generated autograd kernel tests the bit once and hands its results to a formula of its operator.
+// kNeedsGrad does. Each generated autograd kernel tests the bit once and hands its results to a formula of its
+// operator.
 #pragma once
 #include "runtime/box.h"
 #include "runtime/tensor.h"

@@ -84,7 +84,9 @@ void RetainHook::forget() {
 
 // ---- leaves ----------------------------------------------------------------------------------------------------
 
-AccumulateGrad::AccumulateGrad(const Tensor& variable) : Node("AccumulateGrad", UINT64_MAX), variable_(variable) { add_input(variable); }
+AccumulateGrad::AccumulateGrad(const Tensor& variable) : Node("AccumulateGrad", UINT64_MAX), variable_(variable) {
+  add_input(variable);
+}
 
 AccumulateGrad::~AccumulateGrad() {
   const std::lock_guard lock(accumulator_mutex);
@@ -186,16 +188,20 @@ void check_inplace(const Tensor& self, bool needs_graph) {
     if (base.requires_grad() && is_leaf(base))
       fail(ErrorKind::Runtime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
     if (self->autograd->multi_view)
-      fail(ErrorKind::Runtime, "Output ", self->autograd->output_nr, " of ", grad_fn_of(self) ? grad_fn_of(self)->name() : "a function",
-           " is a view and is being modified inplace. This view is the output of a function that returns multiple views. Such functions "
-           "do not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
+      fail(ErrorKind::Runtime, "Output ", self->autograd->output_nr, " of ",
+           grad_fn_of(self) ? grad_fn_of(self)->name() : "a function",
+           " is a view and is being modified inplace. This view is the output of a function that returns multiple "
+           "views. Such functions "
+           "do not allow the output views to be modified inplace. You should replace the inplace operation by an "
+           "out-of-place one.");
   }
 }
 
 void check_out(const char* op, const Tensor& out) {
   if (out.defined() && out.requires_grad() && grad_mode())
     fail(ErrorKind::Runtime, op,
-         "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+         "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+         "requires grad.");
 }
 
 }  // namespace tn

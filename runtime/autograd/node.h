@@ -57,8 +57,23 @@ class PostHook : public RefCounted {
 // A value that a node keeps for its backward, as Python's `_saved_<name>` shows it.
 struct SavedField {
   enum class Kind : uint8_t {
-    Tensor, TensorList, Int, Bool, Double, Number, Dtype, Ints, Doubles, OptionalInts, OptionalInt, OptionalDouble, OptionalBool, OptionalNumber,
-    OptionalDtype, Text, OptionalText
+    Tensor,
+    TensorList,
+    Int,
+    Bool,
+    Double,
+    Number,
+    Dtype,
+    Ints,
+    Doubles,
+    OptionalInts,
+    OptionalInt,
+    OptionalDouble,
+    OptionalBool,
+    OptionalNumber,
+    OptionalDtype,
+    Text,
+    OptionalText
   };
   const char* name;
   Kind kind;
@@ -98,7 +113,7 @@ class Node : public RefCounted {
   std::vector<InputMeta> inputs;
   std::vector<Ref<PreHook>> tensor_hooks, pre_hooks, retain_hooks;
   std::vector<Ref<PostHook>> post_hooks;
-  void* pyobj = nullptr;  // Python's object of this node, owned by the bindings
+  void* pyobj = nullptr;     // Python's object of this node, owned by the bindings
   void* metadata = nullptr;  // Python's dict, owned
   static void (*release_metadata)(void*) noexcept;
 

@@ -11,8 +11,10 @@ constinit thread_local Packer saved_tensor_packer = nullptr;
 
 void fail_released() {
   fail(ErrorKind::Runtime,
-       "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved "
-       "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+       "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+       "been freed). Saved "
+       "intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+       "retain_graph=True if you need to "
        "backward through the graph a second time or if you need to access saved tensors after calling backward.");
 }
 
@@ -34,8 +36,10 @@ Tensor without_history(const Tensor& t) {
 SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   if (!t.defined()) return;
   TN_CHECK(!t->is_inference(),
-           "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
-           "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+           "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+           "computation tracked by "
+           "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+           "`torch.no_grad()` "
            "instead of `torch.inference_mode()`.");
   version_ = t->version();
   needs_grad_ = t.requires_grad();
@@ -55,7 +59,9 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
 }
 
 void SavedVariable::set_packer(Packer packer) {
-  TN_CHECK(!packed_, "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.");
+  TN_CHECK(!packed_,
+           "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
+           "is allowed at a time.");
   if (released_) fail_released();
   TN_CHECK(data_.defined(), "Calling register_hooks on a saved tensor with value None is forbidden");
   const Tensor data = std::move(data_);
@@ -93,9 +99,10 @@ Tensor SavedVariable::unpack(const Node& saved_for) const {
     const Ref<Node>& fn = is_output_ ? Ref<Node>::share(const_cast<Node*>(&saved_for)) : grad_fn_of(data_);
     const uint32_t nr = is_output_ ? output_nr_ : data_->autograd ? data_->autograd->output_nr : 0;
     const std::string from = fn ? str(", which is output ", nr, " of ", fn->name(), ",") : std::string();
-    fail(ErrorKind::Runtime, "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
-         scalar_type_name(data_.dtype()), "Tensor ", data_.sizes(), "]", from, " is at version ", data_->version(), "; expected version ",
-         version_,
+    fail(ErrorKind::Runtime,
+         "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
+         scalar_type_name(data_.dtype()), "Tensor ", data_.sizes(), "]", from, " is at version ", data_->version(),
+         "; expected version ", version_,
          " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
          "torch.autograd.set_detect_anomaly(True).");
   }

@@ -45,7 +45,7 @@ class SavedVariable {
   Tensor unpacked(const Node& saved_for) const;
 
   Tensor data_;
-  Tensor tangent_;  // of an output; an input still has its own
+  Tensor tangent_;            // of an output; an input still has its own
   Ref<PackedTensor> packed_;  // instead of data_
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;

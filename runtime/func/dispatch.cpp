@@ -8,18 +8,21 @@ namespace tn::func {
 
 namespace {
 
-constexpr uint64_t kAll = keys::kFront.raw() | keys::kGradWrapper.raw() | keys::kBatched.raw() | keys::kVmapMode.raw() | keys::kAutograd.raw();
+constexpr uint64_t kAll = keys::kFront.raw() | keys::kGradWrapper.raw() | keys::kBatched.raw() | keys::kVmapMode.raw() |
+                          keys::kAutograd.raw();
 // Backend bits belong to no functionality alone.
 constexpr uint64_t bits(uint64_t raw) { return raw & ~KeySet::kBackendMask; }
 
 // The keys that hold inside a layer; what held outside is kept by the layer and put back at the end.
 class Inside {
  public:
-  explicit Inside(Transform transform) : index_(layers().size() - 1), included_(thread_state.included), excluded_(thread_state.excluded) {
+  explicit Inside(Transform transform)
+      : index_(layers().size() - 1), included_(thread_state.included), excluded_(thread_state.excluded) {
     Layer& layer = layers()[index_];
     before_included_ = std::exchange(layer.included, included_);
     before_excluded_ = std::exchange(layer.excluded, excluded_);
-    const uint64_t entering = bits(transform == Transform::Vmap ? keys::kBatched.raw() | keys::kVmapMode.raw() : keys::kAutograd.raw());
+    const uint64_t entering =
+        bits(transform == Transform::Vmap ? keys::kBatched.raw() | keys::kVmapMode.raw() : keys::kAutograd.raw());
     thread_state.excluded = (excluded_ | bits(kAll)) & ~entering;
     if (transform == Transform::Vmap) thread_state.included |= keys::kVmapMode.raw();
   }
@@ -47,9 +50,11 @@ void check_captures(OpRow& op, std::span<const Arg> args, const Layer& layer) {
   if (!op.info->is(OpInfo::kMutates)) return;
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i].tag != Tag::Tensor || wrapper_at(args[i].tensor(), layer.level) || !writes(op, i)) continue;
-    fail(ErrorKind::Runtime, "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation (",
+    fail(ErrorKind::Runtime,
+         "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation (",
          op.info->name, *op.info->overload ? "." : "", op.info->overload,
-         ") that would mutate a captured Tensor. This is not supported; please rewrite the function being transformed to explicitly accept "
+         ") that would mutate a captured Tensor. This is not supported; please rewrite the function being transformed "
+         "to explicitly accept "
          "the mutated Tensor(s) as inputs.");
   }
 }
@@ -71,7 +76,8 @@ class FrontKey final : public BoxedKernel {
     const Inside inside(layer.transform);
     if (layer.transform == Transform::Vmap) return vmap_call(op, args, out);
     check_captures(op, args, layer);
-    const MappedArgs lifted(args, [&](const Tensor& t) { return wrapper_at(t, layer.level) ? t : wrap_for_grad(t, layer); });
+    const MappedArgs lifted(args,
+                            [&](const Tensor& t) { return wrapper_at(t, layer.level) ? t : wrap_for_grad(t, layer); });
     door::call_boxed(op, lifted.args(), out);
   }
 };

@@ -6,7 +6,8 @@ namespace tn::func {
 
 namespace {
 
-constinit thread_local std::vector<Layer>* thread_layers = nullptr;  // a pointer: threads without transforms tear nothing down
+constinit thread_local std::vector<Layer>* thread_layers =
+    nullptr;  // a pointer: threads without transforms tear nothing down
 
 constexpr uint64_t kStanding = keys::kFront.raw() | keys::kBack.raw();
 
@@ -19,8 +20,8 @@ uint64_t with_modes(uint64_t excluded) { return (excluded & ~KeySet::kOurs) | (t
 
 // Keys that a wrapper has because its value has them.
 KeySet propagated(const Tensor& value) {
-  const KeySet dropped = KeySet(DispatchKey::Python) | KeySet(DispatchKey::PythonTLSSnapshot) | keys::kGradWrapper | keys::kBatched |
-                         KeySet(DispatchKey::Functionalize);
+  const KeySet dropped = KeySet(DispatchKey::Python) | KeySet(DispatchKey::PythonTLSSnapshot) | keys::kGradWrapper |
+                         keys::kBatched | KeySet(DispatchKey::Functionalize);
   return KeySet(value->keys().raw() & ~(dropped.raw() | keys::kAutograd.raw() | KeySet::kOurs));
 }
 
@@ -66,7 +67,8 @@ int64_t begin(Transform transform, int64_t batch_size, Randomness randomness) {
 }
 
 Layer end(Transform expected) {
-  TN_CHECK(!layers().empty() && layers().back().transform == expected, "expected to leave the innermost function transform, got another one");
+  TN_CHECK(!layers().empty() && layers().back().transform == expected,
+           "expected to leave the innermost function transform, got another one");
   Layer layer = take_off();
   layer.life->alive = false;
   return layer;
@@ -134,7 +136,10 @@ Tensor lift(Tensor t) {
 }
 
 BelowTop::BelowTop()
-    : included_(thread_state.included), excluded_(thread_state.excluded), grad_mode_(grad_mode()), fw_grad_mode_(thread_state.fw_grad_mode) {
+    : included_(thread_state.included),
+      excluded_(thread_state.excluded),
+      grad_mode_(grad_mode()),
+      fw_grad_mode_(thread_state.fw_grad_mode) {
   layer_ = std::move(layers().back());
   layers().pop_back();
   thread_state.included = layer_.included;

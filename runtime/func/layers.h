@@ -1,7 +1,8 @@
 // Function transforms: the thread's stack of layers, and the tensors that stand for others at one level of it.
 //
-// A layer is one running grad, jvp or vmap. While there are any, the keys DynamicLayerFrontMode and DynamicLayerBackMode
-// are included: a call first meets the innermost layer, and leaves it for the next one at the back key or in a batching rule.
+// A layer is one running grad, jvp or vmap. While there are any, the keys DynamicLayerFrontMode and
+// DynamicLayerBackMode are included: a call first meets the innermost layer, and leaves it for the next one at the back
+// key or in a batching rule.
 #pragma once
 #include <utility>
 #include <vector>
@@ -12,8 +13,14 @@
 
 namespace tn::func {
 
-enum class Transform : uint8_t { Torch = 0, Vmap = 1, Grad = 2, Jvp = 3, Functionalize = 4 };  // torch._C._functorch.TransformType
-enum class Randomness : uint8_t { Error = 0, Same = 1, Different = 2 };                        // RandomnessType
+enum class Transform : uint8_t {
+  Torch = 0,
+  Vmap = 1,
+  Grad = 2,
+  Jvp = 3,
+  Functionalize = 4
+};                                                                       // torch._C._functorch.TransformType
+enum class Randomness : uint8_t { Error = 0, Same = 1, Different = 2 };  // RandomnessType
 
 // Whether the layer that made a tensor still runs.
 class Life : public RefCounted {

@@ -1,9 +1,10 @@
-"""Records upstream's random streams: run with an upstream torch on a machine with AVX2, it writes rng_streams.tsv beside itself.
+"""Records upstream's random streams: run with upstream's torch on a machine with AVX2, it writes rng_streams.tsv here.
 
-A row is one operator on one layout, called twice in a row on one generator (the second call meets what the first left behind). It
-holds checksums of both results in logical order and of the generator's state afterwards. Long results (--long) are for a check by
-hand; they stay out of git.
+A row is one operator on one layout, called twice in a row on one generator (the second call meets what the first left
+behind). It holds checksums of both results in logical order and of the generator's state afterwards. Long results
+(--long) are for a check by hand; they stay out of git.
 """
+
 import ctypes
 import ctypes.util
 import itertools
@@ -18,10 +19,30 @@ torch.set_num_threads(1)
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 INTS = ["uint8", "int8", "int16", "int32", "int64"]
 ALL = FLOATS + INTS + ["bool"]
-# (sizes, strides): below and above the 16 elements where normal_ changes, rests, transposed, gaps, channels last, one-sized, permuted.
-DENSE = [((1,), (1,)), ((7,), (1,)), ((15,), (1,)), ((16,), (1,)), ((17,), (1,)), ((31,), (1,)), ((1000,), (1,)), ((3, 700), (700, 1))]
-STRIDED = [((5, 7), (1, 5)), ((40,), (2,)), ((4, 6), (12, 2)), ((2, 3, 4, 5), (60, 1, 15, 3)), ((3, 1, 6), (1, 9, 3)),
-           ((2, 3, 4), (4, 8, 1)), ((33, 20), (1, 40)), ((), ()), ((0, 3), (3, 1)), ((6, 2, 3), (8, 4, 1))]
+# (sizes, strides): below and above the 16 elements where normal_ changes, rests, transposed, gaps, channels last,
+# one-sized, permuted.
+DENSE = [
+    ((1,), (1,)),
+    ((7,), (1,)),
+    ((15,), (1,)),
+    ((16,), (1,)),
+    ((17,), (1,)),
+    ((31,), (1,)),
+    ((1000,), (1,)),
+    ((3, 700), (700, 1)),
+]
+STRIDED = [
+    ((5, 7), (1, 5)),
+    ((40,), (2,)),
+    ((4, 6), (12, 2)),
+    ((2, 3, 4, 5), (60, 1, 15, 3)),
+    ((3, 1, 6), (1, 9, 3)),
+    ((2, 3, 4), (4, 8, 1)),
+    ((33, 20), (1, 40)),
+    ((), ()),
+    ((0, 3), (3, 1)),
+    ((6, 2, 3), (8, 4, 1)),
+]
 LONG = [((1 << 20,), (1,)), ((1000003,), (1,)), ((1025, 513), (1, 1025))]
 
 
@@ -65,10 +86,21 @@ def cases(layouts):
             yield "bernoulli", dtype, layout, (p,)
         for p in FLOATS:
             yield "bernoulli_tensor:" + p, dtype, layout, (0.01,)
-    ranges = {"uint8": [(0, 256), (3, 9)], "int8": [(-128, 128)], "int16": [(-300, 30000)], "bool": [(0, 2), (1, 2)],
-              "int32": [(0, 10), (-(1 << 31), 1 << 31), (5, (1 << 28) + 5)], "uint16": [(0, 60000)], "uint32": [(7, 1 << 32)],
-              "int64": [(0, 10), (-5, 1 << 40), (0, (1 << 28) - 1), (-(1 << 63), (1 << 63) - 1)], "uint64": [(1, 1 << 60)],
-              "float32": [(0, 10), (-5, 1 << 23)], "float64": [(0, 1 << 50)], "float16": [(-7, 2000)], "bfloat16": [(0, 200)]}
+    ranges = {
+        "uint8": [(0, 256), (3, 9)],
+        "int8": [(-128, 128)],
+        "int16": [(-300, 30000)],
+        "bool": [(0, 2), (1, 2)],
+        "int32": [(0, 10), (-(1 << 31), 1 << 31), (5, (1 << 28) + 5)],
+        "uint16": [(0, 60000)],
+        "uint32": [(7, 1 << 32)],
+        "int64": [(0, 10), (-5, 1 << 40), (0, (1 << 28) - 1), (-(1 << 63), (1 << 63) - 1)],
+        "uint64": [(1, 1 << 60)],
+        "float32": [(0, 10), (-5, 1 << 23)],
+        "float64": [(0, 1 << 50)],
+        "float16": [(-7, 2000)],
+        "bfloat16": [(0, 200)],
+    }
     for dtype, spans in ranges.items():
         for args, layout in itertools.product(spans, both):
             yield "random_from_to", dtype, layout, args
@@ -86,7 +118,7 @@ def cases(layouts):
 def target(dtype, layout):
     sizes, strides = layout
     empty = any(s == 0 for s in sizes)
-    length = 0 if empty else 1 + sum((s - 1) * t for s, t in zip(sizes, strides))
+    length = 0 if empty else 1 + sum((s - 1) * t for s, t in zip(sizes, strides, strict=True))
     return torch.zeros(length, dtype=dtype).as_strided(sizes, strides)
 
 
@@ -134,8 +166,8 @@ def data(t):
 
 
 def libm():
-    """A checksum of the C library's double functions, which upstream's double samples are made of: another libm, or the same one on
-    a CPU without fused instructions, gives other last bits, and then upstream's samples differ too."""
+    """A checksum of the C library's double functions, which upstream's double samples are made of: another libm, or the
+    same one on a CPU without fused instructions, gives other last bits, and then upstream's samples differ too."""
     library = ctypes.CDLL(ctypes.util.find_library("m"))
     crc = 0
     for name in ["log", "log1p", "exp", "sin", "cos", "tan"]:
@@ -162,8 +194,14 @@ def main():
         state = zlib.crc32(bytes(torch.get_rng_state().numpy()))
         first = data(results[0])[:8].hex() or "-"
         numbers = [",".join(map(str, v)) or "-" for v in (layout[0], layout[1])]
-        rows.append("\t".join([op, dtype, *numbers, ",".join(map(repr, args)) or "-", str(len(rows)), f"{crc:08x}", f"{state:08x}", first]))
-    head = f"# torch {torch.__version__.split('+')[0]}: op dtype sizes strides args seed crc32(results) crc32(state) first bytes"
+        rows.append(
+            "\t".join(
+                [op, dtype, *numbers, ",".join(map(repr, args)) or "-", str(len(rows)), f"{crc:08x}", f"{state:08x}", first]
+            )
+        )
+    head = (
+        f"# torch {torch.__version__.split('+')[0]}: op dtype sizes strides args seed crc32(results) crc32(state) first bytes"
+    )
     path.write_text("\n".join([head, f"# libm {libm()}", *rows]) + "\n")
     print(len(rows), "rows")
 

@@ -75,15 +75,24 @@ def test_formats_follow_the_input_or_the_weight():
 
 
 ERRORS = [
-    (lambda x: F.conv2d(x, wave(6, 3, 3, 3)), r"Given groups=1, weight of size \[6, 3, 3, 3\], expected input\[2, 4, 6, 6\] to have 3 channels"),
+    (
+        lambda x: F.conv2d(x, wave(6, 3, 3, 3)),
+        r"Given groups=1, weight of size \[6, 3, 3, 3\], expected input\[2, 4, 6, 6\] to have 3 channels",
+    ),
     (lambda x: F.conv2d(x, wave(6, 4, 9, 3)), r"Calculated padded input size per channel: \(6 x 6\)\. Kernel size: \(9 x 3\)"),
-    (lambda x: F.conv2d(x, wave(6, 4, 3, 3), padding="same", stride=2), "padding='same' is not supported for strided convolutions"),
+    (
+        lambda x: F.conv2d(x, wave(6, 4, 3, 3), padding="same", stride=2),
+        "padding='same' is not supported for strided convolutions",
+    ),
     (lambda x: F.conv2d(x, wave(6, 4, 3, 3), padding=-1), "negative padding is not supported"),
-    (lambda x: F.conv_transpose2d(x, wave(4, 3, 3, 3), output_padding=2), "output padding must be smaller than either stride or dilation"),
+    (
+        lambda x: F.conv_transpose2d(x, wave(4, 3, 3, 3), output_padding=2),
+        "output padding must be smaller than either stride or dilation",
+    ),
     (lambda x: F.max_pool2d(x, 2, 2, 2), "pad should be at most half of effective kernel size"),
     (lambda x: F.avg_pool2d(x, 9), r"Calculated output size: \(4x0x0\)\. Output size is too small"),
     (lambda x: torch.ops.aten.upsample_nearest2d(x, [0, 3]), "Input and output sizes should be greater than 0"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("call, message", ERRORS)

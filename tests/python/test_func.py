@@ -249,7 +249,9 @@ def test_vmap_broadcasts(f, dims, shapes):
 )
 def test_vmap_products(f, shapes, dims):
     dims = tuple(d if d is None else min(d, len(s)) for d, s in zip(dims, shapes, strict=True))
-    each = [[torch.randn(s) for _ in range(4)] if d is not None else [torch.randn(s)] * 4 for s, d in zip(shapes, dims, strict=True)]
+    each = [
+        [torch.randn(s) for _ in range(4)] if d is not None else [torch.randn(s)] * 4 for s, d in zip(shapes, dims, strict=True)
+    ]
     operands = [e[0] if d is None else torch.stack(e, d) for e, d in zip(each, dims, strict=True)]
     torch.testing.assert_close(vmap(f, dims)(*operands), torch.stack([f(a, b) for a, b in zip(*each, strict=True)]))
 
@@ -321,7 +323,9 @@ def test_wrappers_tell_what_they_are():
 
     def f(x):
         c = torch._C._functorch
-        seen.update(batched=c.is_batchedtensor(x), level=c.maybe_get_level(x), dim=c.maybe_get_bdim(x), inner=c.get_unwrapped(x))
+        seen.update(
+            batched=c.is_batchedtensor(x), level=c.maybe_get_level(x), dim=c.maybe_get_bdim(x), inner=c.get_unwrapped(x)
+        )
         seen["text"] = repr(x)
         return x
 

@@ -50,7 +50,12 @@ def test_sort_keys_of_insertions():
         relu_3 = graph.call_function(torch.relu, (a,))
     a.prepend(relu_3)
     assert [(n.name, n._sort_key) for n in graph.nodes] == [
-        ("relu_3", (-1,)), ("a", (0,)), ("relu", (0, 0)), ("relu_2", (0, 0, 0)), ("relu_1", (0, 1)), ("b", (1,)),
+        ("relu_3", (-1,)),
+        ("a", (0,)),
+        ("relu", (0, 0)),
+        ("relu_2", (0, 0, 0)),
+        ("relu_1", (0, 1)),
+        ("b", (1,)),
     ]
     assert a < b and b > a and a <= a and a >= a and not b < a
 
@@ -121,7 +126,7 @@ def test_map_functions():
 def test_a_node_without_fields_does_not_crash():
     node = _NodeBase.__new__(_NodeBase)
     with pytest.raises(AttributeError):
-        node._prev
+        _ = node._prev
     with pytest.raises(RuntimeError):
         node._update_args_kwargs((), {})
     with pytest.raises(TypeError):

@@ -1,4 +1,5 @@
 """Tensor.__getitem__ and __setitem__: shapes, strides, aliasing and errors as upstream's."""
+
 import pytest
 import torch
 

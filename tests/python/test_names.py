@@ -11,9 +11,20 @@ import torch
 
 SURFACE = Path(__file__).resolve().parents[2] / "codegen" / "surface"
 ABSENT = [
-    "_cudart", "_cuda_isInBadFork", "_CudaDeviceProperties", "_cuda_exchangeDevice", "_cuda_maybeExchangeDevice", "_nvtx",
-    "_cudnn", "_cusparselt", "_xpu_isInBadFork", "_CUDAGreenContext", "_cuda_getDeviceCount",
-    "_distributed_c10d.ProcessGroupNCCL", "_distributed_c10d.ProcessGroupMPI", "_distributed_c10d.ProcessGroupUCC",
+    "_cudart",
+    "_cuda_isInBadFork",
+    "_CudaDeviceProperties",
+    "_cuda_exchangeDevice",
+    "_cuda_maybeExchangeDevice",
+    "_nvtx",
+    "_cudnn",
+    "_cusparselt",
+    "_xpu_isInBadFork",
+    "_CUDAGreenContext",
+    "_cuda_getDeviceCount",
+    "_distributed_c10d.ProcessGroupNCCL",
+    "_distributed_c10d.ProcessGroupMPI",
+    "_distributed_c10d.ProcessGroupUCC",
     "_distributed_c10d.ProcessGroupXCCL",
 ]
 
@@ -21,7 +32,7 @@ ABSENT = [
 def rows(file):
     lines = (SURFACE / file).read_text().splitlines()
     header = lines[0].split("\t")
-    return [dict(zip(header, line.split("\t"))) for line in lines[1:]]
+    return [dict(zip(header, line.split("\t"), strict=True)) for line in lines[1:]]
 
 
 def find(path):
@@ -153,8 +164,9 @@ def test_constant(row):
         assert value == ast.literal_eval(row["value"]) and type(value).__name__ == row["type"]
 
 
-@pytest.mark.parametrize("row", [r for r in rows("flags.tsv") if "-" not in (r["getter"], r["setter"])],
-                         ids=lambda row: row["getter"])
+@pytest.mark.parametrize(
+    "row", [r for r in rows("flags.tsv") if "-" not in (r["getter"], r["setter"])], ids=lambda row: row["getter"]
+)
 def test_flag_remembers(row):
     getter, setter = find(row["getter"]), find(row["setter"])
     before = getter()

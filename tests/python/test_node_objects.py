@@ -20,7 +20,7 @@ def test_classes_of_nodes_keep_their_references() -> None:
 def test_a_dispatch_that_answers_none_fails_the_backward_by_name() -> None:
     class Nothing(torch.Tensor):
         @staticmethod
-        def __new__(cls, elem: torch.Tensor) -> "Nothing":
+        def __new__(cls, elem: torch.Tensor) -> Nothing:
             made = torch.Tensor._make_wrapper_subclass(cls, elem.size(), dtype=elem.dtype)
             made.elem = elem
             return made

@@ -1,4 +1,5 @@
 """dtypes, devices, sizes, generators, storages and archives: the answers that upstream gives."""
+
 import copy
 import io
 import pickle

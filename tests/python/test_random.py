@@ -1,4 +1,4 @@
-"""Random numbers through the public API: the rows recorded from upstream in tests/data/rng_streams.tsv, and what rows can't say."""
+"""Random numbers through the public API: the rows recorded from upstream in rng_streams.tsv, and what rows can't say."""
 
 import importlib.util
 import pathlib
@@ -23,7 +23,16 @@ def rows():
 
 
 ROWS = rows()
-MADE_OF_DOUBLES = {"log_normal", "exponential", "cauchy", "geometric", "poisson", "binomial", "standard_gamma", "multinomial_once"}
+MADE_OF_DOUBLES = {
+    "log_normal",
+    "exponential",
+    "cauchy",
+    "geometric",
+    "poisson",
+    "binomial",
+    "standard_gamma",
+    "multinomial_once",
+}
 
 
 def same_libm():
@@ -66,7 +75,10 @@ KNOWN = [
     (lambda: torch.normal(torch.arange(3.0), torch.ones(3)), [1.5409960746765137, 0.706571102142334, -0.17878937721252441]),
     (lambda: torch.empty(3).exponential_(), [3.508326292037964, 1.2303847074508667, 0.615044116973877]),
     (lambda: torch.nn.functional.dropout(torch.ones(8), 0.5), [0, 0, 2, 0, 0, 0, 2, 2]),
-    (lambda: torch.native_dropout(torch.ones(5), 0.25, True)[0], [0, 1.3333333730697632, 1.3333333730697632, 0, 1.3333333730697632]),
+    (
+        lambda: torch.native_dropout(torch.ones(5), 0.25, True)[0],
+        [0, 1.3333333730697632, 1.3333333730697632, 0, 1.3333333730697632],
+    ),
     (
         lambda: torch.nn.functional.alpha_dropout(torch.ones(4), 0.5, True),
         [-0.7791939377784729, -0.7791939377784729, 1.6655988693237305, -0.7791939377784729],
@@ -102,9 +114,17 @@ def test_generator_objects():
     ("call", "error", "message"),
     [
         (lambda: torch.empty(3).normal_(0, -1), RuntimeError, "normal expects std >= 0.0, but found std -1"),
-        (lambda: torch.empty(3, dtype=torch.int32).normal_(), NotImplementedError, "\"normal_kernel_cpu\" not implemented for 'Int'"),
+        (
+            lambda: torch.empty(3, dtype=torch.int32).normal_(),
+            NotImplementedError,
+            "\"normal_kernel_cpu\" not implemented for 'Int'",
+        ),
         (lambda: torch.empty(3).expand(2, 3).normal_(), RuntimeError, "more than one element of the written-to tensor"),
-        (lambda: torch.empty(3).bernoulli_(torch.tensor([2.0, 1, 1])), RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true"),
+        (
+            lambda: torch.empty(3).bernoulli_(torch.tensor([2.0, 1, 1])),
+            RuntimeError,
+            "Expected p_in >= 0 && p_in <= 1 to be true",
+        ),
         (lambda: torch.empty(3, dtype=torch.int16).random_(0, 100000), RuntimeError, "to - 1 is out of bounds for short int"),
         (lambda: torch.randperm(3000, dtype=torch.float16), RuntimeError, "n cannot be greater than 2049 for Half type."),
         (lambda: torch.multinomial(torch.tensor([-1.0, 2]), 1), RuntimeError, "probability tensor contains either"),

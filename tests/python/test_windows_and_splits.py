@@ -25,9 +25,13 @@ def test_splits_are_views_along_their_dimension() -> None:
         parts = split(x, [1])
         assert torch.equal(torch.cat(parts, dim), x) and parts[0].data_ptr() == x.data_ptr()
     assert [p.tolist() for p in torch.hsplit(torch.arange(4), 2)] == [[0, 1], [2, 3]]
-    with pytest.raises(RuntimeError, match=r"torch.hsplit attempted to split along dimension 1, but the size of the dimension 3"):
+    with pytest.raises(
+        RuntimeError, match=r"torch.hsplit attempted to split along dimension 1, but the size of the dimension 3"
+    ):
         torch.hsplit(x, 2)
-    with pytest.raises(RuntimeError, match=r"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with 1"):
+    with pytest.raises(
+        RuntimeError, match=r"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with 1"
+    ):
         torch.dsplit(torch.arange(4), 2)
 
 

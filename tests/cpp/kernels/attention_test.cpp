@@ -35,7 +35,8 @@ class Attention : public testing::Test {
 
 // mask: undefined, or [len, keys] to add.
 Tensor reference(const Tensor& q, const Tensor& k, const Tensor& v, bool causal, const Tensor& mask, double scale) {
-  const int64_t batch = q->size(0), heads = q->size(1), group = heads / k->size(1), len = q->size(2), keys = k->size(2), d = q->size(3);
+  const int64_t batch = q->size(0), heads = q->size(1), group = heads / k->size(1), len = q->size(2), keys = k->size(2),
+                d = q->size(3);
   Tensor out = empty({batch, heads, len, d}, ScalarType::Double);
   zero(out);
   for (int64_t b = 0; b < batch; ++b)
@@ -53,7 +54,8 @@ Tensor reference(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
         if (sum == 0) continue;
         for (int64_t j = 0; j < keys; ++j)
           for (int64_t c = 0; c < d; ++c)
-            out.data<double>()[((b * heads + h) * len + i) * d + c] += w[static_cast<size_t>(j)] / sum * value(v, b, h / group, j, c);
+            out.data<double>()[((b * heads + h) * len + i) * d + c] +=
+                w[static_cast<size_t>(j)] / sum * value(v, b, h / group, j, c);
       }
   return out;
 }
@@ -77,19 +79,24 @@ TEST_F(Attention, BlocksHeadsAndCausal) {
   struct Case {
     int64_t heads, kv_heads, len, keys, d;
   };
-  for (const Case& c : {Case{3, 3, 4, 5, 8}, Case{4, 2, 1, 700, 16}, Case{8, 2, 9, 33, 7}, Case{2, 1, 130, 1100, 4}, Case{1, 1, 800, 20, 3}})
+  for (const Case& c : {Case{3, 3, 4, 5, 8}, Case{4, 2, 1, 700, 16}, Case{8, 2, 9, 33, 7}, Case{2, 1, 130, 1100, 4},
+                        Case{1, 1, 800, 20, 3}})
     for (const bool causal : {false, true}) {
-      const Tensor q = random({2, c.heads, c.len, c.d}), k = random({2, c.kv_heads, c.keys, c.d}), v = random({2, c.kv_heads, c.keys, c.d});
+      const Tensor q = random({2, c.heads, c.len, c.d}), k = random({2, c.kv_heads, c.keys, c.d}),
+                   v = random({2, c.kv_heads, c.keys, c.d});
       const double scale = 1 / std::sqrt(static_cast<double>(c.d));
       const Tensor want = reference(q, k, v, causal, {}, scale);
       EXPECT_LT(distance(flash(q, k, v, causal), want), 1e-13) << c.len << ' ' << c.keys << causal;
-      for (const auto& [dtype, bound] : {std::pair{ScalarType::Float, 3e-6}, std::pair{ScalarType::BFloat16, 4e-2}, std::pair{ScalarType::Half, 5e-3}})
-        EXPECT_LT(distance(flash(cast(q, dtype), cast(k, dtype), cast(v, dtype), causal), want), bound) << dtype_name(dtype);
+      for (const auto& [dtype, bound] : {std::pair{ScalarType::Float, 3e-6}, std::pair{ScalarType::BFloat16, 4e-2},
+                                         std::pair{ScalarType::Half, 5e-3}})
+        EXPECT_LT(distance(flash(cast(q, dtype), cast(k, dtype), cast(v, dtype), causal), want), bound)
+            << dtype_name(dtype);
     }
 }
 
 TEST_F(Attention, MasksAndRowsThatSeeNothing) {
-  const Tensor q = random({2, 3, 4, 8}), k = random({2, 3, 600, 8}), v = random({2, 3, 600, 8}), mask = random({4, 600});
+  const Tensor q = random({2, 3, 4, 8}), k = random({2, 3, 600, 8}), v = random({2, 3, 600, 8}),
+               mask = random({4, 600});
   for (int64_t j = 0; j < 600; ++j) {
     mask.data<double>()[600 + j] = -INFINITY;
     if (j < 590) mask.data<double>()[1200 + j] = -INFINITY;  // nothing in the first block
@@ -108,7 +115,9 @@ TEST_F(Attention, MasksAndRowsThatSeeNothing) {
     numbers.data<double>()[i] = i % 3 != 0 ? 0 : -INFINITY;
   }
   GradModeGuard no_grad(false);
-  EXPECT_LT(distance(at::scaled_dot_product_attention(q, k, v, flags), reference(q, k, v, false, numbers, 1 / std::sqrt(8.0))), 1e-13);
+  EXPECT_LT(distance(at::scaled_dot_product_attention(q, k, v, flags),
+                     reference(q, k, v, false, numbers, 1 / std::sqrt(8.0))),
+            1e-13);
 }
 
 TEST_F(Attention, NaNStays) {
@@ -120,7 +129,8 @@ TEST_F(Attention, NaNStays) {
 }
 
 TEST_F(Attention, SameBitsWithAnyThreads) {
-  const Tensor q = cast(random({1, 4, 300, 32}), ScalarType::Float), k = cast(random({1, 2, 700, 32}), ScalarType::Float);
+  const Tensor q = cast(random({1, 4, 300, 32}), ScalarType::Float),
+               k = cast(random({1, 2, 700, 32}), ScalarType::Float);
   const Tensor many = flash(q, k, k, true);
   const int before = num_threads();
   set_num_threads(1);
@@ -131,7 +141,8 @@ TEST_F(Attention, SameBitsWithAnyThreads) {
 
 TEST_F(Attention, GradientsMatchDifferences) {
   for (const bool causal : {false, true}) {
-    const Tensor q = random({1, 4, 70, 3}), k = random({1, 2, 75, 3}), v = random({1, 2, 75, 3}), weight = random({1, 4, 70, 3});
+    const Tensor q = random({1, 4, 70, 3}), k = random({1, 2, 75, 3}), v = random({1, 2, 75, 3}),
+                 weight = random({1, 4, 70, 3});
     const Tensor mask = causal ? Tensor() : random({70, 75});
     const auto loss = [&] {
       const Tensor out = flash(q, k, v, causal, mask.defined() ? OptionalTensor(mask) : OptionalTensor());
@@ -141,11 +152,12 @@ TEST_F(Attention, GradientsMatchDifferences) {
     };
     const OptionalTensor given = mask.defined() ? OptionalTensor(mask) : OptionalTensor();
     const auto forward = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0, causal, given);
-    const auto grads = at::_scaled_dot_product_flash_attention_for_cpu_backward(weight, q, k, v, std::get<0>(forward), std::get<1>(forward), 0,
-                                                                               causal, given);
+    const auto grads = at::_scaled_dot_product_flash_attention_for_cpu_backward(weight, q, k, v, std::get<0>(forward),
+                                                                                std::get<1>(forward), 0, causal, given);
     EXPECT_EQ(std::get<0>(grads).strides(), IntView({840, 3, 12, 1}));
     const Tensor inputs[] = {q, k, v};
-    const Tensor found[] = {contiguous(std::get<0>(grads)), contiguous(std::get<1>(grads)), contiguous(std::get<2>(grads))};
+    const Tensor found[] = {contiguous(std::get<0>(grads)), contiguous(std::get<1>(grads)),
+                            contiguous(std::get<2>(grads))};
     for (int which = 0; which < 3; ++which)
       for (int64_t i = 0; i < inputs[which].numel(); i += 41) {
         double& x = inputs[which].data<double>()[i];

@@ -42,8 +42,8 @@ void each_product(const Shape2& s, int64_t oh, int64_t ow, F&& f) {
               for (int64_t j = 0; j < s.kernel; ++j) {
                 const int64_t u = y * s.stride - s.pad + i * s.dilation, v = x * s.stride - s.pad + j * s.dilation;
                 if (u < 0 || v < 0 || u >= s.height || v >= s.width) continue;
-                f(((n * s.in + o / co * ci + c) * s.height + u) * s.width + v, ((o * ci + c) * s.kernel + i) * s.kernel + j,
-                  ((n * s.out + o) * oh + y) * ow + x);
+                f(((n * s.in + o / co * ci + c) * s.height + u) * s.width + v,
+                  ((o * ci + c) * s.kernel + i) * s.kernel + j, ((n * s.out + o) * oh + y) * ow + x);
               }
 }
 
@@ -52,12 +52,14 @@ void expect_close(const Tensor& got, const Tensor& want, double tolerance) {
   const Tensor wide = contiguous(cast(got, ScalarType::Double));
   double scale = 1;
   for (int64_t i = 0; i < want.numel(); ++i) scale = std::max(scale, std::abs(want.data<double>()[i]));
-  for (int64_t i = 0; i < want.numel(); ++i) ASSERT_NEAR(wide.data<double>()[i], want.data<double>()[i], tolerance * scale) << "element " << i;
+  for (int64_t i = 0; i < want.numel(); ++i)
+    ASSERT_NEAR(wide.data<double>()[i], want.data<double>()[i], tolerance * scale) << "element " << i;
 }
 
 TEST_P(Convolution, FollowsTheSum) {
   const Shape2 s = GetParam();
-  const Tensor x = random({s.batch, s.in, s.height, s.width}), w = random({s.out, s.in / s.groups, s.kernel, s.kernel}), b = random({s.out});
+  const Tensor x = random({s.batch, s.in, s.height, s.width}), w = random({s.out, s.in / s.groups, s.kernel, s.kernel}),
+               b = random({s.out});
   const int64_t span = s.dilation * (s.kernel - 1) + 1;
   const int64_t oh = (s.height + 2 * s.pad - span) / s.stride + 1, ow = (s.width + 2 * s.pad - span) / s.stride + 1;
   const Tensor y = empty({s.batch, s.out, oh, ow}, ScalarType::Double), g = random({s.batch, s.out, oh, ow});
@@ -70,17 +72,20 @@ TEST_P(Convolution, FollowsTheSum) {
     gx.data<double>()[at] += g.data<double>()[o] * w.data<double>()[k];
     gw.data<double>()[k] += g.data<double>()[o] * x.data<double>()[at];
   });
-  const int64_t stride[] = {s.stride, s.stride}, pad[] = {s.pad, s.pad}, dilation[] = {s.dilation, s.dilation}, none[] = {0, 0};
+  const int64_t stride[] = {s.stride, s.stride}, pad[] = {s.pad, s.pad}, dilation[] = {s.dilation, s.dilation},
+                none[] = {0, 0};
   for (const ScalarType t : {ScalarType::Double, ScalarType::Float})
     for (const MemoryFormat format : {MemoryFormat::Contiguous, MemoryFormat::ChannelsLast}) {
       const double tolerance = t == ScalarType::Double ? 1e-12 : 1e-5;
       const Tensor xt = contiguous(cast(x, t), format), wt = cast(w, t), gt = cast(g, t);
       expect_close(at::convolution(xt, wt, cast(b, t), stride, pad, dilation, false, none, s.groups), y, tolerance);
-      const auto [dx, dw, db] = at::convolution_backward(gt, xt, wt, std::nullopt, stride, pad, dilation, false, none, s.groups, {true, true, true});
+      const auto [dx, dw, db] = at::convolution_backward(gt, xt, wt, std::nullopt, stride, pad, dilation, false, none,
+                                                         s.groups, {true, true, true});
       expect_close(dx, gx, tolerance);
       expect_close(dw, gw, tolerance);
       // A transposed convolution is the gradient of the plain one.
-      const int64_t more[] = {s.height - ((oh - 1) * s.stride - 2 * s.pad + span), s.width - ((ow - 1) * s.stride - 2 * s.pad + span)};
+      const int64_t more[] = {s.height - ((oh - 1) * s.stride - 2 * s.pad + span),
+                              s.width - ((ow - 1) * s.stride - 2 * s.pad + span)};
       if (more[0] == more[1] && (more[0] < s.stride || more[0] < s.dilation))
         expect_close(at::convolution(gt, wt, {}, stride, pad, dilation, true, more, s.groups), gx, tolerance);
     }
@@ -91,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Convolution,
                                          Shape2{2, 4, 6, 2, 8, 8, 3, 2, 1, 1}, Shape2{3, 5, 7, 1, 5, 6, 1, 1, 0, 1},
                                          Shape2{2, 5, 7, 1, 5, 5, 1, 2, 0, 1}, Shape2{1, 6, 6, 6, 9, 11, 3, 1, 1, 1},
                                          Shape2{2, 4, 8, 4, 9, 9, 5, 2, 2, 1}, Shape2{1, 3, 3, 3, 12, 13, 3, 3, 2, 2},
-                                         Shape2{1, 2, 3, 1, 12, 12, 3, 1, 5, 2}, Shape2{1, 130, 140, 1, 4, 5, 3, 1, 1, 1},
+                                         Shape2{1, 2, 3, 1, 12, 12, 3, 1, 5, 2},
+                                         Shape2{1, 130, 140, 1, 4, 5, 3, 1, 1, 1},
                                          Shape2{1, 2, 2, 1, 40, 60, 3, 1, 0, 1}));
 
 TEST(Pooling, TakesTheFirstMaximumAndTheLastNan) {

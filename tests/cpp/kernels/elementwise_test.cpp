@@ -1,5 +1,5 @@
-// Rows of elementwise slots against the C library, on every instruction set of this machine: lengths up to two vectors and
-// one, strides, and the special numbers in every lane.
+// Rows of elementwise slots against the C library, on every instruction set of this machine: lengths up to two vectors
+// and one, strides, and the special numbers in every lane.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,9 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  const auto nan_wins = [](double a, double b, double chosen) { return std::isnan(a) || std::isnan(b) ? kNaN : chosen; };
+  const auto nan_wins = [](double a, double b, double chosen) {
+    return std::isnan(a) || std::isnan(b) ? kNaN : chosen;
+  };
   std::vector<Case> all = {
       {"abs", &slots::abs, [](double a, double) { return std::abs(a); }},
       {"neg", &slots::neg, [](double a, double) { return -a; }},
@@ -53,20 +55,41 @@ std::vector<Case> cases() {
       {"div", &slots::div_Tensor, [](double a, double b) { return a / b; }, 2, 1},
       {"maximum", &slots::maximum, [=](double a, double b) { return nan_wins(a, b, a > b ? a : b); }, 2},
       {"minimum", &slots::minimum, [=](double a, double b) { return nan_wins(a, b, a < b ? a : b); }, 2},
-      {"fmax", &slots::fmax, [](double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : b > a ? b : a; }, 2},
-      {"fmin", &slots::fmin, [](double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : b < a ? b : a; }, 2},
+      {"fmax", &slots::fmax, [](double a, double b) { return std::isnan(a)   ? b
+                                                             : std::isnan(b) ? a
+                                                             : b > a         ? b
+                                                                             : a; },
+       2},
+      {"fmin", &slots::fmin, [](double a, double b) { return std::isnan(a)   ? b
+                                                             : std::isnan(b) ? a
+                                                             : b < a         ? b
+                                                                             : a; },
+       2},
       {"copysign", &slots::copysign_Tensor, [](double a, double b) { return std::copysign(a, b); }, 2},
       {"atan2", &slots::atan2, [](double a, double b) { return std::atan2(a, b); }, 2, 2},
-      {"xlogy", &slots::xlogy_Tensor, [](double a, double b) { return std::isnan(b) ? b : a == 0 ? 0 : a * std::log(b); }, 2, 4},
+      {"xlogy", &slots::xlogy_Tensor,
+       [](double a, double b) { return std::isnan(b) ? b
+                                       : a == 0      ? 0
+                                                     : a * std::log(b); }, 2, 4},
       {"eq", &slots::eq_Tensor, [](double a, double b) { return static_cast<double>(a == b); }, 2},
       {"ne", &slots::ne_Tensor, [](double a, double b) { return static_cast<double>(a != b); }, 2},
       {"lt", &slots::lt_Tensor, [](double a, double b) { return static_cast<double>(a < b); }, 2},
       {"ge", &slots::ge_Tensor, [](double a, double b) { return static_cast<double>(a >= b); }, 2},
       {"sigmoid_backward", &slots::sigmoid_backward, [](double g, double y) { return g * (1 - y) * y; }, 2, 3},
-      {"hardsigmoid_backward", &slots::hardsigmoid_backward, [](double g, double x) { return x > -3 && x < 3 ? g / 6 : 0; }, 2, 1},
+      {"hardsigmoid_backward", &slots::hardsigmoid_backward,
+       [](double g, double x) { return x > -3 && x < 3 ? g / 6 : 0; }, 2, 1},
   };
-  all.push_back({"threshold_backward", &slots::threshold_backward, [](double g, double x) { return x <= 0 ? 0 : g; }, 2, 0, {Arg::of(0.0)}});
-  all.push_back({"hardtanh_backward", &slots::hardtanh_backward, [](double g, double x) { return x > -1 && x < 2 ? g : 0; }, 2, 0,
+  all.push_back({"threshold_backward",
+                 &slots::threshold_backward,
+                 [](double g, double x) { return x <= 0 ? 0 : g; },
+                 2,
+                 0,
+                 {Arg::of(0.0)}});
+  all.push_back({"hardtanh_backward",
+                 &slots::hardtanh_backward,
+                 [](double g, double x) { return x > -1 && x < 2 ? g : 0; },
+                 2,
+                 0,
                  {Arg::of(-1.0), Arg::of(2.0)}});
   return all;
 }
@@ -120,9 +143,10 @@ void check(const Case& c, ScalarType dtype, size_t n, size_t stride, std::mt1993
       if (c.ulps == 0 || std::isinf(to_value(rounded))) want = to_value(rounded);
       got = to_value(*reinterpret_cast<const T*>(at));
     }
-    const bool close = (std::isnan(want) && std::isnan(got)) || want == got || std::abs(want - got) <= (c.ulps + 0.5) * step<T>(want);
-    EXPECT_TRUE(close) << c.name << '(' << a << ", " << b << ") is " << want << ", got " << got << "; n " << n << ", lane " << i
-                       << ", stride " << stride << ", dtype " << dtype_name(dtype);
+    const bool close =
+        (std::isnan(want) && std::isnan(got)) || want == got || std::abs(want - got) <= (c.ulps + 0.5) * step<T>(want);
+    EXPECT_TRUE(close) << c.name << '(' << a << ", " << b << ") is " << want << ", got " << got << "; n " << n
+                       << ", lane " << i << ", stride " << stride << ", dtype " << dtype_name(dtype);
     if (want == 0 && got == 0 && !truth && c.ulps == 0) {
       EXPECT_EQ(std::signbit(want), std::signbit(got)) << c.name << '(' << a << ", " << b << ')';
     }
@@ -156,7 +180,8 @@ TEST_P(Elementwise, RowsOfEveryLengthAndStride) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, Elementwise, ::testing::ValuesIn([] {
                            std::vector<int64_t> all;
-                           for (int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) all.push_back(rest & -rest);
+                           for (int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1)
+                             all.push_back(rest & -rest);
                            return all;
                          }()),
                          [](const auto& info) { return std::string(hwy::TargetName(info.param)); });

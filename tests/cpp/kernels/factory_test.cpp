@@ -51,14 +51,17 @@ std::string message(ErrorKind kind, F&& f) {
 TEST_F(Factory, ArangeCountsAsUpstream) {
   EXPECT_EQ(values<int64_t>(at::arange(Scalar(5))), (std::vector<int64_t>{0, 1, 2, 3, 4}));
   EXPECT_EQ(values<int64_t>(at::arange(Scalar(5), Scalar(-2), Scalar(-3))), (std::vector<int64_t>{5, 2, -1}));
-  EXPECT_EQ(values<int32_t>(at::arange(Scalar(1), Scalar(2.5), Scalar(0.5), ScalarType::Int)), (std::vector<int32_t>{1, 1, 1}));
+  EXPECT_EQ(values<int32_t>(at::arange(Scalar(1), Scalar(2.5), Scalar(0.5), ScalarType::Int)),
+            (std::vector<int32_t>{1, 1, 1}));
   EXPECT_EQ(values<float>(at::arange(Scalar(0), Scalar(1), Scalar(0.25))), (std::vector<float>{0, 0.25F, 0.5F, 0.75F}));
   EXPECT_EQ(at::arange(Scalar(0)).numel(), 0);
   EXPECT_EQ(message(ErrorKind::Runtime, [] { at::arange(Scalar(0), Scalar(5), Scalar(0)); }), "step must be nonzero");
-  EXPECT_EQ(message(ErrorKind::Value, [] { at::arange(Scalar(1), Scalar(2.5), Scalar(0.5), ScalarType::Long); }), "step must be nonzero");
+  EXPECT_EQ(message(ErrorKind::Value, [] { at::arange(Scalar(1), Scalar(2.5), Scalar(0.5), ScalarType::Long); }),
+            "step must be nonzero");
   EXPECT_EQ(message(ErrorKind::Runtime, [] { at::arange(Scalar(5), Scalar(0), Scalar(1)); }),
             "upper bound and lower bound inconsistent with step sign");
-  EXPECT_EQ(message(ErrorKind::NotImplemented, [] { at::arange(Scalar(5), ScalarType::Bool); }), "\"arange_cpu\" not implemented for 'Bool'");
+  EXPECT_EQ(message(ErrorKind::NotImplemented, [] { at::arange(Scalar(5), ScalarType::Bool); }),
+            "\"arange_cpu\" not implemented for 'Bool'");
 }
 
 TEST_F(Factory, LinspaceMeetsBothEnds) {
@@ -66,7 +69,8 @@ TEST_F(Factory, LinspaceMeetsBothEnds) {
   const auto line = values<float>(at::linspace(Scalar(0), Scalar(0.3), 4));
   EXPECT_EQ(line.front(), 0.0F);
   EXPECT_EQ(line.back(), 0.3F);
-  EXPECT_EQ(message(ErrorKind::Runtime, [] { at::linspace(Scalar(0), Scalar(5), -1); }), "number of steps must be non-negative");
+  EXPECT_EQ(message(ErrorKind::Runtime, [] { at::linspace(Scalar(0), Scalar(5), -1); }),
+            "number of steps must be non-negative");
 }
 
 TEST_F(Factory, TrianglesOfStridedMatrices) {
@@ -94,7 +98,8 @@ TEST_F(Factory, ToReturnsItselfWhenNothingChanges) {
   EXPECT_TRUE(at::contiguous(m).is_same(m));
   EXPECT_FALSE(at::to(m, ScalarType::Float, false, true).is_same(m));
   EXPECT_EQ(at::to(m, ScalarType::Half).dtype(), ScalarType::Half);
-  EXPECT_EQ(message(ErrorKind::Runtime, [&] { at::item(m); }), "a Tensor with 6 elements cannot be converted to Scalar");
+  EXPECT_EQ(message(ErrorKind::Runtime, [&] { at::item(m); }),
+            "a Tensor with 6 elements cannot be converted to Scalar");
 }
 
 TEST_F(Factory, SetTakesOverStorage) {
@@ -103,7 +108,8 @@ TEST_F(Factory, SetTakesOverStorage) {
   EXPECT_EQ(values<float>(t), (std::vector<float>{1, 2, 4, 5}));
   at::set_(t, from.storage(), 2, IntView({2, 3}));  // grows the storage
   EXPECT_GE(from.storage()->nbytes(), 8 * sizeof(float));
-  EXPECT_EQ(message(ErrorKind::Runtime, [&] { at::set_(t, from.storage(), -1, IntView({2})); }), "Tensor: invalid storage offset -1");
+  EXPECT_EQ(message(ErrorKind::Runtime, [&] { at::set_(t, from.storage(), -1, IntView({2})); }),
+            "Tensor: invalid storage offset -1");
   EXPECT_EQ(message(ErrorKind::Runtime, [&] { at::set_(t, at::arange(Scalar(2))); }),
             "Could not set tensor of type long int to a tensor of type float");
   at::set_(t);
@@ -130,16 +136,19 @@ TEST_F(Factory, DenseConversionsOf16BitFloatsEqualThoseOfSingleElements) {
   const Tensor bits = at::arange(Scalar(-32768), Scalar(32768), Scalar(1), ScalarType::Short);
   for (const ScalarType t : {ScalarType::Half, ScalarType::BFloat16}) {
     const Tensor all = at::view(bits, t);
-    for (const ScalarType to : {ScalarType::Float, ScalarType::Double, ScalarType::Long, ScalarType::Bool, ScalarType::BFloat16, ScalarType::Half}) {
+    for (const ScalarType to : {ScalarType::Float, ScalarType::Double, ScalarType::Long, ScalarType::Bool,
+                                ScalarType::BFloat16, ScalarType::Half}) {
       const Tensor once = at::to(all, to);
       std::vector<char> one(once.itemsize());
       for (int64_t i = 0; i < all.numel(); i += 7) {
         const auto word = static_cast<const uint16_t*>(all.data_ptr())[i];
         const float value = t == ScalarType::Half ? to_float(Half{word}) : to_float(BFloat16{word});
         if (value != value && to == ScalarType::Half) continue;  // instructions keep a NaN's payload, in upstream too
-        convert_row(t, static_cast<const char*>(all.data_ptr()) + 2 * i, 2, to, one.data(), static_cast<int64_t>(one.size()), 1);
+        convert_row(t, static_cast<const char*>(all.data_ptr()) + 2 * i, 2, to, one.data(),
+                    static_cast<int64_t>(one.size()), 1);
         const auto* got = static_cast<const char*>(once.data_ptr()) + i * static_cast<int64_t>(one.size());
-        ASSERT_EQ(std::memcmp(got, one.data(), one.size()), 0) << dtype_name(t) << " to " << dtype_name(to) << " at " << i;
+        ASSERT_EQ(std::memcmp(got, one.data(), one.size()), 0)
+            << dtype_name(t) << " to " << dtype_name(to) << " at " << i;
       }
     }
   }

@@ -25,10 +25,8 @@ Tensor ramp(int64_t n, double scale, ScalarType dtype = ScalarType::Float) {
   const Tensor t = empty({n}, dtype);
   for (int64_t i = 0; i < n; ++i) {
     const double value = scale * (static_cast<double>(i % 13) - 5.5);
-    if (dtype == ScalarType::Double)
-      t.data<double>()[i] = value;
-    else
-      t.data<float>()[i] = static_cast<float>(value);
+    if (dtype == ScalarType::Double) t.data<double>()[i] = value;
+    else t.data<float>()[i] = static_cast<float>(value);
   }
   return t;
 }
@@ -88,12 +86,10 @@ TEST_F(ForeachTest, ListsOfAllLengthsInOneCall) {
     ASSERT_EQ(sums.size(), a.size());
     for (size_t k = 0; k < a.size(); ++k)
       for (int64_t i = 0; i < a[k].numel(); ++i)
-        ASSERT_EQ(sums[k].data<float>()[i], a[k].data<float>()[i] + 3 * b[k].data<float>()[i])
-            << k << ' ' << i;
+        ASSERT_EQ(sums[k].data<float>()[i], a[k].data<float>()[i] + 3 * b[k].data<float>()[i]) << k << ' ' << i;
     at::_foreach_mul_(a, ArrayRef<Scalar>(std::vector<Scalar>(70, Scalar(2.0))));
     for (size_t k = 0; k < a.size(); ++k)
-      for (int64_t i = 0; i < a[k].numel(); ++i)
-        ASSERT_EQ(a[k].data<float>()[i], static_cast<float>(i % 13) - 5.5f);
+      for (int64_t i = 0; i < a[k].numel(); ++i) ASSERT_EQ(a[k].data<float>()[i], static_cast<float>(i % 13) - 5.5f);
   });
 }
 
@@ -133,8 +129,8 @@ TEST_F(ForeachTest, AdamStepOfEveryLength) {
         const std::vector<double> p0(p.data<double>(), p.data<double>() + n),
             m0(m.data<double>(), m.data<double>() + n), v0(v.data<double>(), v.data<double>() + n);
         const Tensor step = scalar_tensor(Scalar(3.0), ScalarType::Float);
-        at::_fused_adam_(p, g, m, v, amsgrad ? TensorList(peak) : TensorList(), step, 0.1, 0.9, 0.99, 0.01,
-                         1e-8, amsgrad, false);
+        at::_fused_adam_(p, g, m, v, amsgrad ? TensorList(peak) : TensorList(), step, 0.1, 0.9, 0.99, 0.01, 1e-8,
+                         amsgrad, false);
         for (int64_t i = 0; i < n; ++i) {
           const auto k = static_cast<size_t>(i);
           const double grad = g.data<double>()[i] + 0.01 * p0[k], mean = 0.9 * m0[k] + 0.1 * grad,
@@ -143,8 +139,7 @@ TEST_F(ForeachTest, AdamStepOfEveryLength) {
           const double root = std::sqrt(most) / std::sqrt(1 - std::pow(0.99, 3)) + 1e-8;
           ASSERT_NEAR(m.data<double>()[i], mean, 1e-14);
           ASSERT_NEAR(v.data<double>()[i], square, 1e-14);
-          ASSERT_NEAR(p.data<double>()[i], p0[k] - 0.1 / (1 - std::pow(0.9, 3)) * mean / root, 1e-13)
-              << n << ' ' << i;
+          ASSERT_NEAR(p.data<double>()[i], p0[k] - 0.1 / (1 - std::pow(0.9, 3)) * mean / root, 1e-13) << n << ' ' << i;
         }
       }
     }
@@ -188,8 +183,7 @@ TEST_F(ForeachTest, UnscaleFindsWhatIsNotFinite) {
 TEST_F(ForeachTest, FusedStepsNameWhatDoesNotFit) {
   const Tensor p = ramp(3, 1), g = ramp(4, 1);
   EXPECT_THROW(at::_fused_sgd_(p, g, {}, 0.0, 0.0, 0.1, 0.0, false, false, false), Error);
-  EXPECT_THROW(
-      at::_fused_sgd_(p, ramp(3, 1, ScalarType::Double), {}, 0.0, 0.0, 0.1, 0.0, false, false, false), Error);
+  EXPECT_THROW(at::_fused_sgd_(p, ramp(3, 1, ScalarType::Double), {}, 0.0, 0.0, 0.1, 0.0, false, false, false), Error);
 }
 
 }  // namespace

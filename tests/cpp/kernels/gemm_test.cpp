@@ -113,9 +113,9 @@ void check(Shape s, Layout la, Layout lb, Layout lc, double alpha, double beta, 
       const W bound = size * Traits<T>::kEps * static_cast<W>(s.k + 3) / 2 + std::abs(want) * Traits<T>::kOutEps +
                       (Traits<T>::kOutEps > 0 ? 0x1p-24 : 0.0);
       const W got = wide(c.at(i, j));
-      ASSERT_LE(std::abs(got - want), bound) << "at " << i << "," << j << " of " << s.m << "x" << s.n << "x" << s.k
-                                             << " layouts " << static_cast<int>(la) << static_cast<int>(lb)
-                                             << static_cast<int>(lc) << " alpha " << alpha << " beta " << beta;
+      ASSERT_LE(std::abs(got - want), bound)
+          << "at " << i << "," << j << " of " << s.m << "x" << s.n << "x" << s.k << " layouts " << static_cast<int>(la)
+          << static_cast<int>(lb) << static_cast<int>(lc) << " alpha " << alpha << " beta " << beta;
       before.at(i, j) = c.at(i, j);
     }
   }
@@ -171,7 +171,13 @@ template <class T>
 void large_sizes() {
   set_num_threads(3);
   // Several blocks of k and of columns, tiles for several threads, long sums, dot products.
-  for (Shape s : {Shape{60, 270, 900}, {16, 530, 800}, {1, 600, 577}, {3, 1100, 64}, {300, 1, 500}, {9, 7, 17000}, {1, 1, 50003}}) {
+  for (Shape s : {Shape{60, 270, 900},
+                  {16, 530, 800},
+                  {1, 600, 577},
+                  {3, 1100, 64},
+                  {300, 1, 500},
+                  {9, 7, 17000},
+                  {1, 1, 50003}}) {
     check<T>(s, Layout::kRows, Layout::kRows, Layout::kRows, 1, 0, false);
     check<T>(s, Layout::kRows, Layout::kColumns, Layout::kRows, 1, 1, true);
     check<T>(s, Layout::kColumns, Layout::kRows, Layout::kColumns, 0.5, 2, true);
@@ -208,7 +214,8 @@ TEST_P(Gemm, BitsDoNotDependOnThreads) {
         set_num_threads(threads);
         gemm::gemm(ScalarType::Float, s.m, s.n, s.k, a.mat(), b.mat(), c.out());
         if (threads == 1) first = c;
-        ASSERT_EQ(std::memcmp(first.data.data(), c.data.data(), c.data.size() * 4), 0) << s.m << "x" << s.n << "x" << s.k;
+        ASSERT_EQ(std::memcmp(first.data.data(), c.data.data(), c.data.size() * 4), 0)
+            << s.m << "x" << s.n << "x" << s.k;
       }
     }
   }
@@ -351,7 +358,8 @@ void complex_product(ScalarType dtype, double eps) {
                  std::complex<long double>(b[static_cast<size_t>(p * s.n + j)]);
         }
         const auto at = static_cast<size_t>(i * s.n + j);
-        sum = sum * std::complex<long double>(alpha) + std::complex<long double>(beta) * std::complex<long double>(before[at]);
+        sum = sum * std::complex<long double>(alpha) +
+              std::complex<long double>(beta) * std::complex<long double>(before[at]);
         ASSERT_LE(std::abs(std::complex<long double>(c[at]) - sum), eps * static_cast<double>(8 * (s.k + 2)));
       }
     }

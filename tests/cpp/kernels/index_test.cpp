@@ -97,7 +97,8 @@ TEST_F(Indexing, MasksAreIndexesOfTheirTrueElements) {
 }
 
 TEST_F(Indexing, NamesWhatIsOutOfBounds) {
-  EXPECT_EQ(message(ErrorKind::Index, [&] { at::index(m, {longs({5})}); }), "index 5 is out of bounds for dimension 0 with size 2");
+  EXPECT_EQ(message(ErrorKind::Index, [&] { at::index(m, {longs({5})}); }),
+            "index 5 is out of bounds for dimension 0 with size 2");
   EXPECT_EQ(message(ErrorKind::Index, [&] { at::index(m, {longs({0, 1}), longs({0, 1, 2})}); }),
             "shape mismatch: indexing tensors could not be broadcast together with shapes [2], [3]");
   EXPECT_EQ(message(ErrorKind::Index, [&] { at::index_select(m, 0, longs({2})); }), "index out of range in self");
@@ -109,25 +110,32 @@ TEST_F(Indexing, PutAccumulatesInOrder) {
   at::index_put_(m, {longs({0, 0})}, at::zeros(IntView({1})));
   EXPECT_EQ(values(m), (std::vector<float>{0, 0, 0, 3, 4, 5}));
   const Tensor halves = at::zeros(IntView({1}), ScalarType::Half);
-  const Tensor ones = at::to(at::view(at::arange(Scalar(1), Scalar(4), Scalar(1), ScalarType::Float), {3}), ScalarType::Half);
-  EXPECT_EQ(values(at::to(at::index_put(halves, {longs({0, 0, 0})}, ones, true), ScalarType::Float)), (std::vector<float>{6}));
+  const Tensor ones =
+      at::to(at::view(at::arange(Scalar(1), Scalar(4), Scalar(1), ScalarType::Float), {3}), ScalarType::Half);
+  EXPECT_EQ(values(at::to(at::index_put(halves, {longs({0, 0, 0})}, ones, true), ScalarType::Float)),
+            (std::vector<float>{6}));
   EXPECT_EQ(message(ErrorKind::Runtime, [&] { at::index_put_(m, {longs({0})}, at::zeros(IntView({2}))); }),
             "shape mismatch: value tensor of shape [2] cannot be broadcast to indexing result of shape [1, 3]");
 }
 
 TEST_F(Indexing, SelectAndAddAlongADimension) {
   EXPECT_EQ(values(at::index_select(m, 1, longs({2, 2, 0}))), (std::vector<float>{2, 2, 0, 5, 5, 3}));
-  EXPECT_EQ(values(at::index_add(at::zeros(IntView({2, 3})), 0, longs({1, 1}), m, Scalar(2))), (std::vector<float>{0, 0, 0, 6, 10, 14}));
-  EXPECT_EQ(values(at::index_add(at::zeros(IntView({2, 3})), 1, longs({0, 0, 1}), m)), (std::vector<float>{1, 2, 0, 7, 5, 0}));
+  EXPECT_EQ(values(at::index_add(at::zeros(IntView({2, 3})), 0, longs({1, 1}), m, Scalar(2))),
+            (std::vector<float>{0, 0, 0, 6, 10, 14}));
+  EXPECT_EQ(values(at::index_add(at::zeros(IntView({2, 3})), 1, longs({0, 0, 1}), m)),
+            (std::vector<float>{1, 2, 0, 7, 5, 0}));
 }
 
 TEST_F(Indexing, GatherAndScatter) {
   EXPECT_EQ(values(at::gather(m, 1, longs({0, 2, 1, 1}, {2, 2}))), (std::vector<float>{0, 2, 4, 4}));
   const Tensor z = at::zeros(IntView({2, 3}));
   EXPECT_EQ(values(at::scatter(z, 0, longs({1, 0, 1}, {1, 3}), m)), (std::vector<float>{0, 1, 0, 0, 0, 2}));
-  EXPECT_EQ(values(at::scatter_add(z, 0, longs({0, 0, 0, 0, 0, 0}, {2, 3}), m)), (std::vector<float>{3, 5, 7, 0, 0, 0}));
-  EXPECT_EQ(values(at::scatter_reduce(z, 0, longs({0, 0, 0, 0, 0, 0}, {2, 3}), m, "mean", false)), (std::vector<float>{1.5F, 2.5F, 3.5F, 0, 0, 0}));
-  EXPECT_EQ(values(at::scatter_reduce(z, 0, longs({0, 1, 0, 0, 0, 0}, {2, 3}), m, "amax")), (std::vector<float>{3, 4, 5, 0, 1, 0}));
+  EXPECT_EQ(values(at::scatter_add(z, 0, longs({0, 0, 0, 0, 0, 0}, {2, 3}), m)),
+            (std::vector<float>{3, 5, 7, 0, 0, 0}));
+  EXPECT_EQ(values(at::scatter_reduce(z, 0, longs({0, 0, 0, 0, 0, 0}, {2, 3}), m, "mean", false)),
+            (std::vector<float>{1.5F, 2.5F, 3.5F, 0, 0, 0}));
+  EXPECT_EQ(values(at::scatter_reduce(z, 0, longs({0, 1, 0, 0, 0, 0}, {2, 3}), m, "amax")),
+            (std::vector<float>{3, 4, 5, 0, 1, 0}));
 }
 
 TEST_F(Indexing, PositionsOfTruthAndFlatPositions) {

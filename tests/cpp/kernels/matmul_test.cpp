@@ -89,7 +89,8 @@ TEST_F(Matmul, MmValuesAndStrides) {
 }
 
 TEST_F(Matmul, MmMessages) {
-  EXPECT_EQ(message_of([&] { at::mm(random({2, 3}), random({4, 5})); }), "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
+  EXPECT_EQ(message_of([&] { at::mm(random({2, 3}), random({4, 5})); }),
+            "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
   EXPECT_EQ(message_of([&] { at::mm(random({2, 3}, ScalarType::Float), random({3, 2})); }),
             "expected m1 and m2 to have the same dtype, but got: float != double");
   EXPECT_EQ(message_of([&] { at::mm(random({2, 3}, ScalarType::Bool), random({3, 2}, ScalarType::Bool)); }),
@@ -117,7 +118,8 @@ TEST_F(Matmul, AddmmBroadcasts) {
   const Tensor a = random({3, 5}), b = random({5, 4});
   const Tensor row = random({4}), col = random({3, 1}), full = random({3, 4});
   const int64_t sizes[] = {3, 4}, row_strides[] = {0, 1}, col_strides[] = {1, 0};
-  const Tensor row2 = alias_with_geometry(row, sizes, row_strides, 0), col2 = alias_with_geometry(col, sizes, col_strides, 0);
+  const Tensor row2 = alias_with_geometry(row, sizes, row_strides, 0),
+               col2 = alias_with_geometry(col, sizes, col_strides, 0);
   expect_near(at::addmm(row, a, b), reference(a, b, &row2, 1));
   expect_near(at::addmm(row, a, b, 2, 3), reference(a, b, &row2, 2, 3));
   expect_near(at::addmm(col, a, b, 2, 3), reference(a, b, &col2, 2, 3));
@@ -159,9 +161,10 @@ TEST_F(Matmul, Vectors) {
   EXPECT_EQ(at::addmv(random({1}), random({5, 0}), random({0})).sizes(), IntView({1}));
   const Tensor want2 = reference(a, vc, &wc, 2, 3);
   expect_near(at::addmv(w, a, v, 2, 3), alias_with_geometry(want2, IntView(three, 1), IntView(unit, 1), 0));
-  EXPECT_EQ(message_of([&] { at::dot(v, w); }),
-            "inconsistent tensor size, expected tensor [5] and src [3] to have the same number of elements, but got 5 and 3 "
-            "elements respectively");
+  EXPECT_EQ(
+      message_of([&] { at::dot(v, w); }),
+      "inconsistent tensor size, expected tensor [5] and src [3] to have the same number of elements, but got 5 and 3 "
+      "elements respectively");
 }
 
 TEST_F(Matmul, AddrFollowsSelf) {
@@ -200,7 +203,8 @@ TEST_F(Matmul, Linear) {
   const int64_t wide_strides[] = {9, 1};
   const Tensor part = alias_with_geometry(wide, flat, wide_strides, 2);
   expect_near(at::linear(part, w), reference(part, at::transpose(w, 0, 1)));
-  EXPECT_EQ(message_of([&] { at::linear(x, random({4, 6})); }), "mat1 and mat2 shapes cannot be multiplied (6x5 and 6x4)");
+  EXPECT_EQ(message_of([&] { at::linear(x, random({4, 6})); }),
+            "mat1 and mat2 shapes cannot be multiplied (6x5 and 6x4)");
 }
 
 TEST_F(Matmul, Einsum) {
@@ -219,7 +223,8 @@ TEST_F(Matmul, MultiDot) {
 TEST_F(Matmul, EightBits) {
   const Tensor a = cast(random({3, 40}), ScalarType::Char), b = cast(random({40, 2}), ScalarType::Char);
   expect_near(at::_int_mm(a, b), reference(a, b), 0);
-  const Tensor x = random({2, 70}, ScalarType::Float), w = cast(random({130, 70}), ScalarType::Char), s = random({130}, ScalarType::Float);
+  const Tensor x = random({2, 70}, ScalarType::Float), w = cast(random({130, 70}), ScalarType::Char),
+               s = random({130}, ScalarType::Float);
   const Tensor got = at::_weight_int8pack_mm(x, w, s), plain = reference(x, at::transpose(w, 0, 1));
   for (int64_t i = 0; i < 2; ++i)
     for (int64_t j = 0; j < 130; ++j) EXPECT_NEAR(at2(got, i, j), at2(plain, i, j) * s.data<float>()[j], 1e-4);
@@ -230,9 +235,11 @@ TEST_F(Matmul, Grouped) {
   Tensor ends = empty({2}, ScalarType::Int);
   ends.data<int32_t>()[0] = 5;
   ends.data<int32_t>()[1] = 13;
-  const Tensor out = at::_grouped_mm(a, b, ends), first = reference(a, slice_of(b, 0)), second = reference(a, slice_of(b, 1));
+  const Tensor out = at::_grouped_mm(a, b, ends), first = reference(a, slice_of(b, 0)),
+               second = reference(a, slice_of(b, 1));
   for (int64_t i = 0; i < 16; ++i)
-    for (int64_t j = 0; j < 12; ++j) EXPECT_NEAR(at2(out, i, j), i < 5 ? at2(first, i, j) : i < 13 ? at2(second, i, j) : 0, 1e-4);
+    for (int64_t j = 0; j < 12; ++j)
+      EXPECT_NEAR(at2(out, i, j), i < 5 ? at2(first, i, j) : i < 13 ? at2(second, i, j) : 0, 1e-4);
   ends.data<int32_t>()[1] = 17;
   EXPECT_EQ(message_of([&] { at::_grouped_mm(a, b, ends); }),
             "_grouped_mm: expected offsets that rise from 0 to at most 16, got 17 after 5");

@@ -41,7 +41,9 @@ Tensor floats(std::vector<float> values) {
   std::copy(values.begin(), values.end(), t.data<float>());
   return t;
 }
-Tensor transposed(const Tensor& t) { return alias_with_geometry(t, {t->size(1), t->size(0)}, {t->stride(1), t->stride(0)}, 0); }
+Tensor transposed(const Tensor& t) {
+  return alias_with_geometry(t, {t->size(1), t->size(0)}, {t->stride(1), t->stride(0)}, 0);
+}
 
 class ReduceTest : public testing::Test {
  protected:
@@ -67,7 +69,8 @@ TEST_F(ReduceTest, SumsOfEveryLengthAndDirection) {
   on_each_target([] {
     for (int64_t rows : {1, 2, 5, 17, 40}) {
       for (int64_t cols = 0; cols <= 70; ++cols) {
-        const Tensor x = random_floats({rows, cols}, -1, 1), by_row = at::sum(x, IntView({1})), by_col = at::sum(x, IntView({0}));
+        const Tensor x = random_floats({rows, cols}, -1, 1), by_row = at::sum(x, IntView({1})),
+                     by_col = at::sum(x, IntView({0}));
         std::vector<double> down(static_cast<size_t>(cols));
         for (int64_t i = 0; i < rows; ++i) {
           double across = 0;
@@ -77,7 +80,8 @@ TEST_F(ReduceTest, SumsOfEveryLengthAndDirection) {
           }
           ASSERT_NEAR(by_row.data<float>()[i], across, 2e-6) << rows << 'x' << cols;
         }
-        for (int64_t j = 0; j < cols; ++j) ASSERT_NEAR(by_col.data<float>()[j], down[static_cast<size_t>(j)], 4e-6) << rows << 'x' << cols;
+        for (int64_t j = 0; j < cols; ++j)
+          ASSERT_NEAR(by_col.data<float>()[j], down[static_cast<size_t>(j)], 4e-6) << rows << 'x' << cols;
       }
     }
   });
@@ -140,7 +144,9 @@ TEST_F(ReduceTest, NothingHasNoLargestValue) {
     at::max(none);
     FAIL();
   } catch (const Error& e) {
-    EXPECT_EQ(e.message(), "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+    EXPECT_EQ(e.message(),
+              "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+              "the 'dim' argument.");
   }
   EXPECT_THROW(at::max(none, 1), Error);
   EXPECT_EQ(at::amax(none, {0}).numel(), 0);
@@ -152,8 +158,8 @@ TEST_F(ReduceTest, NothingHasNoLargestValue) {
 TEST_F(ReduceTest, SoftmaxOfEveryLengthAndDirection) {
   on_each_target([] {
     for (int64_t n : {1, 2, 7, 8, 9, 31, 33, 70, 1000}) {
-      const Tensor x = random_floats({n, 5}, -30, 30), down = at::softmax(x, 0), across = at::softmax(contiguous(transposed(x)), 1),
-                   logs = at::log_softmax(x, 0);
+      const Tensor x = random_floats({n, 5}, -30, 30), down = at::softmax(x, 0),
+                   across = at::softmax(contiguous(transposed(x)), 1), logs = at::log_softmax(x, 0);
       for (int64_t j = 0; j < 5; ++j) {
         // The distance from the top rounds to float, in any implementation that stays in float.
         float top = -HUGE_VALF;

@@ -1,4 +1,5 @@
-// Rows of normalisations, losses, softmax gradients and embeddings on every compiled target, against plain loops in double.
+// Rows of normalisations, losses, softmax gradients and embeddings on every compiled target, against plain loops in
+// double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -111,7 +112,8 @@ TEST_P(TrainingRows, ColumnsOfChannels) {
     const norm::ChannelKernels& run = norm::channel_kernels(t);
     for (const int64_t c : {1, 3, 8, 17, 67, 300}) {
       const Values x = make(t, kRows * c), g = make(t, kRows * c), out = make(t, kRows * c);
-      std::vector<double> mean(static_cast<size_t>(c)), sums(mean.size()), squares(mean.size()), grads(mean.size()), dots(mean.size());
+      std::vector<double> mean(static_cast<size_t>(c)), sums(mean.size()), squares(mean.size()), grads(mean.size()),
+          dots(mean.size());
       std::vector<double> numbers(4 * mean.size());
       for (size_t k = 0; k < mean.size(); ++k) mean[k] = 0.01 * static_cast<double>(k % 7);
       for (size_t k = 0; k < numbers.size(); ++k) numbers[k] = 0.1 * static_cast<double>(k % 11);
@@ -130,7 +132,9 @@ TEST_P(TrainingRows, ColumnsOfChannels) {
           const double u = x.wide[at] - mean[k];
           sum += x.wide[at], square += u * u, grad += g.wide[at], dot += u * g.wide[at];
           near(affine.wide[at], x.wide[at] * numbers[k] + numbers[n + k], tolerance(t), "affine", c);
-          near(slope.wide[at], g.wide[at] * numbers[3 * n + k] - numbers[n + k] - (x.wide[at] - numbers[k]) * numbers[2 * n + k], tolerance(t), "slope", c);
+          near(slope.wide[at],
+               g.wide[at] * numbers[3 * n + k] - numbers[n + k] - (x.wide[at] - numbers[k]) * numbers[2 * n + k],
+               tolerance(t), "slope", c);
         }
         near(sums[k], sum, 1e-12, "sums", c);
         near(squares[k], square, 1e-12, "squares", c);
@@ -151,31 +155,76 @@ TEST_P(TrainingRows, PairsOfLosses) {
     bool gradient;
   } cases[] = {
       {PairOp::Mse, [](double a, double b, double) { return (a - b) * (a - b); }, false},
-      {PairOp::SmoothL1, [&](double a, double b, double) { const double z = std::abs(a - b); return z < p ? 0.5 * z * z / p : z - 0.5 * p; }, false},
-      {PairOp::Huber, [&](double a, double b, double) { const double z = std::abs(a - b); return z <= p ? 0.5 * z * z : p * (z - 0.5 * p); }, false},
-      {PairOp::BinaryCrossEntropy, [](double a, double b, double) { return (b - 1) * std::max(std::log1p(-a), -100.0) - b * std::max(std::log(a), -100.0); }, false},
+      {PairOp::SmoothL1,
+       [&](double a, double b, double) {
+         const double z = std::abs(a - b);
+         return z < p ? 0.5 * z * z / p : z - 0.5 * p;
+       },
+       false},
+      {PairOp::Huber,
+       [&](double a, double b, double) {
+         const double z = std::abs(a - b);
+         return z <= p ? 0.5 * z * z : p * (z - 0.5 * p);
+       },
+       false},
+      {PairOp::BinaryCrossEntropy,
+       [](double a, double b, double) {
+         return (b - 1) * std::max(std::log1p(-a), -100.0) - b * std::max(std::log(a), -100.0);
+       },
+       false},
       {PairOp::SoftMargin, [](double a, double b, double) { return std::log1p(std::exp(-a * b)); }, false},
-      {PairOp::Logits, [](double a, double b, double) { return (1 - b) * a + std::log1p(std::exp(-std::abs(a))) + std::max(-a, 0.0); }, false},
-      {PairOp::WeighedLogits, [](double a, double b, double c) { return (1 - b) * a + (1 + (c - 1) * b) * (std::log1p(std::exp(-std::abs(a))) + std::max(-a, 0.0)); }, false},
+      {PairOp::Logits,
+       [](double a, double b, double) { return (1 - b) * a + std::log1p(std::exp(-std::abs(a))) + std::max(-a, 0.0); },
+       false},
+      {PairOp::WeighedLogits,
+       [](double a, double b, double c) {
+         return (1 - b) * a + (1 + (c - 1) * b) * (std::log1p(std::exp(-std::abs(a))) + std::max(-a, 0.0));
+       },
+       false},
       {PairOp::MseGradient, [](double a, double b, double) { return a - b; }, true},
-      {PairOp::SmoothL1Gradient, [&](double a, double b, double) { const double z = a - b; return z <= -p ? -1.0 : z >= p ? 1.0 : z / p; }, true},
-      {PairOp::HuberGradient, [&](double a, double b, double) { const double z = a - b; return z < -p ? -p : z > p ? p : z; }, true},
-      {PairOp::BinaryCrossEntropyGradient, [](double a, double b, double) { return (a - b) / std::max((1 - a) * a, 1e-12); }, true},
-      {PairOp::SoftMarginGradient, [](double a, double b, double) { const double z = std::exp(-a * b); return -b * z / (1 + z); }, true},
+      {PairOp::SmoothL1Gradient,
+       [&](double a, double b, double) {
+         const double z = a - b;
+         return z <= -p ? -1.0 : z >= p ? 1.0 : z / p;
+       },
+       true},
+      {PairOp::HuberGradient,
+       [&](double a, double b, double) {
+         const double z = a - b;
+         return z < -p ? -p : z > p ? p : z;
+       },
+       true},
+      {PairOp::BinaryCrossEntropyGradient,
+       [](double a, double b, double) { return (a - b) / std::max((1 - a) * a, 1e-12); }, true},
+      {PairOp::SoftMarginGradient,
+       [](double a, double b, double) {
+         const double z = std::exp(-a * b);
+         return -b * z / (1 + z);
+       },
+       true},
   };
   for (const ScalarType t : kTypes)
     for (const auto& one : cases)
       for (const int64_t n : kLengths) {
-        const Values a = make(t, n, 0.1, 0.9), b = make(t, n, 0.1, 0.9), c = make(t, n), w = make(t, n), g = make(t, n), out = make(t, n);
+        const Values a = make(t, n, 0.1, 0.9), b = make(t, n, 0.1, 0.9), c = make(t, n), w = make(t, n), g = make(t, n),
+                     out = make(t, n);
         bool outside = false;
-        loss::PairRow row{.a = a.data(), .b = b.data(), .weight = w.data(), .out = out.tensor->raw_data(), .outside = &outside, .n = n, .p = p, .scale = 3};
+        loss::PairRow row{.a = a.data(),
+                          .b = b.data(),
+                          .weight = w.data(),
+                          .out = out.tensor->raw_data(),
+                          .outside = &outside,
+                          .n = n,
+                          .p = p,
+                          .scale = 3};
         if (one.op == PairOp::WeighedLogits) row.c = c.data();
         if (one.gradient) row.grad = g.data();
         loss::run_pairs(one.op, t, row);
         const Values found = read(out.tensor);
         double total = 0;
         for (size_t i = 0; i < found.wide.size(); ++i) {
-          const double expected = one.f(a.wide[i], b.wide[i], c.wide[i]) * w.wide[i] * (one.gradient ? 3 * g.wide[i] : 1);
+          const double expected =
+              one.f(a.wide[i], b.wide[i], c.wide[i]) * w.wide[i] * (one.gradient ? 3 * g.wide[i] : 1);
           near(found.wide[i], expected, tolerance(t), "element", n);
           total += expected;
         }
@@ -189,7 +238,8 @@ TEST_P(TrainingRows, PairsOfLosses) {
   const Values bad = make(ScalarType::Float, 9, 1.5, 2), y = make(ScalarType::Float, 9);
   bool outside = false;
   double sum = 0;
-  loss::run_pairs(PairOp::BinaryCrossEntropy, ScalarType::Float, {.a = bad.data(), .b = y.data(), .sum = &sum, .outside = &outside, .n = 9});
+  loss::run_pairs(PairOp::BinaryCrossEntropy, ScalarType::Float,
+                  {.a = bad.data(), .b = y.data(), .sum = &sum, .outside = &outside, .n = 9});
   EXPECT_TRUE(outside);
 }
 
@@ -206,7 +256,9 @@ TEST_P(TrainingRows, SoftmaxGradients) {
             const auto at = [&](int64_t k) { return static_cast<size_t>(l * stride + k * step); };
             for (int64_t k = 0; k < n; ++k) sum += log ? g.wide[at(k)] : g.wide[at(k)] * y.wide[at(k)];
             for (int64_t k = 0; k < n; ++k)
-              near(found.wide[at(k)], log ? g.wide[at(k)] - std::exp(y.wide[at(k)]) * sum : (g.wide[at(k)] - sum) * y.wide[at(k)], 3 * tolerance(t), "slope", n);
+              near(found.wide[at(k)],
+                   log ? g.wide[at(k)] - std::exp(y.wide[at(k)]) * sum : (g.wide[at(k)] - sum) * y.wide[at(k)],
+                   3 * tolerance(t), "slope", n);
           }
         };
         softmax::gradient_rows(t, log, g.data(), y.data(), kInner, n, out.tensor->raw_data());
@@ -234,13 +286,17 @@ TEST_P(TrainingRows, RowsOfEmbeddings) {
       std::vector<double> expected = to.wide;
       for (size_t k = 0; k < at.size(); ++k)
         for (int64_t j = 0; j < width; ++j)
-          if (at[k] != 5) expected[static_cast<size_t>(at[k] * width + j)] += scales[k] * table.wide[static_cast<size_t>(source[k] * width + j)];
+          if (at[k] != 5)
+            expected[static_cast<size_t>(at[k] * width + j)] +=
+                scales[k] * table.wide[static_cast<size_t>(source[k] * width + j)];
       const int64_t half = width / 2;
-      const index::RowScatter scatter{table.data(), to.tensor->raw_data(), width, at.data(), source.data(), scales.data(), 5, 5, 6};
+      const index::RowScatter scatter{
+          table.data(), to.tensor->raw_data(), width, at.data(), source.data(), scales.data(), 5, 5, 6};
       index::scatter_rows(t, scatter, 0, half);
       index::scatter_rows(t, scatter, half, width);
       const Values scattered = read(to.tensor);
-      for (size_t i = 0; i < expected.size(); ++i) near(scattered.wide[i], expected[i], 2 * tolerance(t), "scatter", width);
+      for (size_t i = 0; i < expected.size(); ++i)
+        near(scattered.wide[i], expected[i], 2 * tolerance(t), "scatter", width);
       std::vector<int64_t> where(static_cast<size_t>(width), 4);
       const Values best = make(t, width), row = make(t, width);
       index::max_row(t, row.data(), 9, best.tensor->raw_data(), where.data(), width);
@@ -260,7 +316,8 @@ std::vector<int64_t> targets() {
   for (int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) all.push_back(rest & -rest);
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Targets, TrainingRows, testing::ValuesIn(targets()), [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Targets, TrainingRows, testing::ValuesIn(targets()),
+                         [](const auto& info) { return std::string(hwy::TargetName(info.param)); });
 
 // Results are the same bits with one thread and with several.
 TEST(TrainingThreads, GiveOneResult) {
@@ -272,7 +329,8 @@ TEST(TrainingThreads, GiveOneResult) {
     for (int64_t i = 0; i < t.numel(); ++i) t.data<float>()[i] = normal(engine);
     return t;
   };
-  const Tensor planes = random({6, 5, 40, 40}), rows = random({900, 96}), grad = random({900, 96}), mean = random({900, 1}), rstd = random({900, 1});
+  const Tensor planes = random({6, 5, 40, 40}), rows = random({900, 96}), grad = random({900, 96}),
+               mean = random({900, 1}), rstd = random({900, 1});
   const Tensor columns = contiguous(planes, MemoryFormat::ChannelsLast);
   const int64_t width[] = {96};
   const auto run = [&](int threads) {
@@ -283,14 +341,16 @@ TEST(TrainingThreads, GiveOneResult) {
       auto [out, m, r] = at::native_batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5);
       all.insert(all.end(), {contiguous(out), m, r});
     }
-    auto [dx, dw, db] = at::native_layer_norm_backward(grad, rows, IntView(width, 1), mean, rstd, {}, {}, {true, true, true});
+    auto [dx, dw, db] =
+        at::native_layer_norm_backward(grad, rows, IntView(width, 1), mean, rstd, {}, {}, {true, true, true});
     all.insert(all.end(), {dx, dw, db});
     set_num_threads(before);
     return all;
   };
   const std::vector<Tensor> one = run(1), more = run(3);
   for (size_t k = 0; k < one.size(); ++k)
-    for (int64_t i = 0; i < one[k].numel(); ++i) ASSERT_EQ(one[k].data<float>()[i], more[k].data<float>()[i]) << k << " " << i;
+    for (int64_t i = 0; i < one[k].numel(); ++i)
+      ASSERT_EQ(one[k].data<float>()[i], more[k].data<float>()[i]) << k << " " << i;
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ std::string message(Call&& call) {
   return "no error";
 }
 
-// ---- single elements: upstream's results on x86 -----------------------------------------------------------------------
+// ---- single elements: upstream's results on x86
+// -----------------------------------------------------------------------
 
 TEST(Convert, FloatsOutOfRange) {
   const double huge = 1e20, nan = NAN;
@@ -97,7 +98,8 @@ TEST(Convert, EveryPairOfDtypesKeepsSmallNumbers) {
       fill(a, 2);
       fill(b, 1);
       copy_into(b, a);
-      EXPECT_EQ(item(b).to_double(), from == ScalarType::Bool || to == ScalarType::Bool ? 1.0 : 2.0) << dtype_name(from) << dtype_name(to);
+      EXPECT_EQ(item(b).to_double(), from == ScalarType::Bool || to == ScalarType::Bool ? 1.0 : 2.0)
+          << dtype_name(from) << dtype_name(to);
     }
   }
   EXPECT_EQ(kinds, 21);
@@ -117,7 +119,8 @@ TEST(Convert, OpaqueDtypesOnlyMove) {
   }
 }
 
-// ---- geometry ------------------------------------------------------------------------------------------------------------
+// ---- geometry
+// ------------------------------------------------------------------------------------------------------------
 
 float at(const Tensor& t, std::initializer_list<int64_t> index) {
   int64_t offset = 0, d = 0;
@@ -152,7 +155,8 @@ TEST(Copy, LargeStridedUsesEveryChunk) {
   const Tensor half = alias_with_geometry(a, {300, 250}, {500, 2}, 1);
   const Tensor b = cast(half, ScalarType::Double);
   for (int64_t i = 0; i < 300; ++i)
-    for (int64_t j = 0; j < 250; ++j) ASSERT_EQ(b.data<double>()[i * 250 + j], static_cast<double>(i * 500 + 2 * j + 1));
+    for (int64_t j = 0; j < 250; ++j)
+      ASSERT_EQ(b.data<double>()[i * 250 + j], static_cast<double>(i * 500 + 2 * j + 1));
 }
 
 TEST(Copy, BroadcastsAndChecksShapes) {
@@ -161,9 +165,11 @@ TEST(Copy, BroadcastsAndChecksShapes) {
   EXPECT_EQ(at(dst, {1, 2}), 3);
   EXPECT_EQ(message([&] { copy_into(empty({2}, F), empty({3}, F)); }),
             "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
-  EXPECT_EQ(message([&] { copy_into(empty({2}, F), empty({3, 2}, F)); }), "output with shape [2] doesn't match the broadcast shape [3, 2]");
+  EXPECT_EQ(message([&] { copy_into(empty({2}, F), empty({3, 2}, F)); }),
+            "output with shape [2] doesn't match the broadcast shape [3, 2]");
   copy_into(empty({0, 3}, F), empty({3}, F));
-  EXPECT_EQ(message([&] { copy_into(empty({}, F), iota({1})); }), "output with shape [] doesn't match the broadcast shape [1]");
+  EXPECT_EQ(message([&] { copy_into(empty({}, F), iota({1})); }),
+            "output with shape [] doesn't match the broadcast shape [1]");
 }
 
 TEST(Copy, SixtyFourDimensions) {
@@ -187,7 +193,8 @@ TEST(Copy, PreservesLayoutAsUpstream) {
   EXPECT_EQ(clone(alias_with_geometry(a, {5, 2, 3, 4}, {0, 12, 4, 1}, 0)).strides(), IntView({24, 12, 4, 1}));
 }
 
-// ---- conj and neg --------------------------------------------------------------------------------------------------------
+// ---- conj and neg
+// --------------------------------------------------------------------------------------------------------
 
 TEST(Copy, ConjAndNegBits) {
   using C = std::complex<float>;
@@ -216,11 +223,15 @@ TEST(Copy, ConjAndNegBits) {
   EXPECT_TRUE(resolve(z).is_same(z));
 }
 
-// ---- scalars -------------------------------------------------------------------------------------------------------------
+// ---- scalars
+// -------------------------------------------------------------------------------------------------------------
 
 TEST(Fill, ChecksTheRange) {
-  const auto refused = [](ScalarType t, const Scalar& s) { return message([&] { fill(empty({2}, t), s); }) != "no error"; };
-  EXPECT_EQ(message([] { fill(empty({}, ScalarType::Byte), 300); }), "value cannot be converted to type uint8_t without overflow");
+  const auto refused = [](ScalarType t, const Scalar& s) {
+    return message([&] { fill(empty({2}, t), s); }) != "no error";
+  };
+  EXPECT_EQ(message([] { fill(empty({}, ScalarType::Byte), 300); }),
+            "value cannot be converted to type uint8_t without overflow");
   EXPECT_FALSE(refused(ScalarType::Byte, -255));
   EXPECT_TRUE(refused(ScalarType::Byte, -256));
   EXPECT_TRUE(refused(ScalarType::Byte, -1.5));
@@ -252,7 +263,8 @@ TEST(Fill, StridedAndLarge) {
 
 TEST(Item, Errors) {
   EXPECT_EQ(message([] { item(empty({0}, F)); }), "a Tensor with 0 elements cannot be converted to Scalar");
-  EXPECT_EQ(message([] { item(empty({}, ScalarType::Bits8)); }), "\"_local_scalar_dense_cpu\" not implemented for 'Bits8'");
+  EXPECT_EQ(message([] { item(empty({}, ScalarType::Bits8)); }),
+            "\"_local_scalar_dense_cpu\" not implemented for 'Bits8'");
 }
 
 }  // namespace

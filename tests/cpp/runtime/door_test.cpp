@@ -84,7 +84,8 @@ TEST_F(DoorTest, RegistrationOverridesAndComesBack) {
 TEST_F(DoorTest, AnUnservedOperatorRefusesByNameAndReason) {
   const OpRow* refused = nullptr;
   for (size_t id = 0; id < kNumNativeOps && !refused; ++id)
-    if (op_infos[id].reason && op_infos[id].num_args == 1 && std::string_view(op_infos[id].schema).find("(Tensor self) -> Tensor") != std::string_view::npos)
+    if (op_infos[id].reason && op_infos[id].num_args == 1 &&
+        std::string_view(op_infos[id].schema).find("(Tensor self) -> Tensor") != std::string_view::npos)
       refused = &op_rows[id];
   ASSERT_NE(refused, nullptr);
   const Arg args[] = {Arg::of(vector_of({1}))};

@@ -47,17 +47,23 @@ constexpr PointwiseSlot kAdd = {.row = [](const Row& r) {
     default: ADD_FAILURE() << "dtype " << dtype_name(r.dtype);
   }
 }};
-constexpr PointwiseSlot kSqrt = {.row = [](const Row& r) {
-  ASSERT_EQ(r.dtype, ScalarType::Float);
-  for (int64_t i = 0; i < r.n; ++i)
-    *reinterpret_cast<float*>(r.data[0] + i * r.strides[0]) = std::sqrt(*reinterpret_cast<const float*>(r.data[1] + i * r.strides[1]));
-}, .promotion = Promotion::ToFloat};
-constexpr PointwiseSlot kPositive = {.row = [](const Row& r) {
-  ASSERT_EQ(r.dtype, ScalarType::Float);
-  ASSERT_EQ(r.out_dtype, ScalarType::Bool);
-  for (int64_t i = 0; i < r.n; ++i)
-    *reinterpret_cast<bool*>(r.data[0] + i * r.strides[0]) = *reinterpret_cast<const float*>(r.data[1] + i * r.strides[1]) > 0;
-}, .promotion = Promotion::ToBool};
+constexpr PointwiseSlot kSqrt = {.row =
+                                     [](const Row& r) {
+                                       ASSERT_EQ(r.dtype, ScalarType::Float);
+                                       for (int64_t i = 0; i < r.n; ++i)
+                                         *reinterpret_cast<float*>(r.data[0] + i * r.strides[0]) =
+                                             std::sqrt(*reinterpret_cast<const float*>(r.data[1] + i * r.strides[1]));
+                                     },
+                                 .promotion = Promotion::ToFloat};
+constexpr PointwiseSlot kPositive = {.row =
+                                         [](const Row& r) {
+                                           ASSERT_EQ(r.dtype, ScalarType::Float);
+                                           ASSERT_EQ(r.out_dtype, ScalarType::Bool);
+                                           for (int64_t i = 0; i < r.n; ++i)
+                                             *reinterpret_cast<bool*>(r.data[0] + i * r.strides[0]) =
+                                                 *reinterpret_cast<const float*>(r.data[1] + i * r.strides[1]) > 0;
+                                         },
+                                     .promotion = Promotion::ToBool};
 
 Tensor add(const Tensor& a, const Tensor& b) {
   const Tensor* in[] = {&a, &b};
@@ -87,10 +93,13 @@ Tensor strided(IntView sizes, IntView strides, ScalarType t = F) {
   if (o->raw_data()) std::memset(o.storage()->data(), 0, o.storage()->nbytes());
   return o;
 }
-Tensor view(const Tensor& t, IntView sizes, IntView strides, int64_t offset = 0) { return alias_with_geometry(t, sizes, strides, offset); }
+Tensor view(const Tensor& t, IntView sizes, IntView strides, int64_t offset = 0) {
+  return alias_with_geometry(t, sizes, strides, offset);
+}
 Tensor number(const Scalar& s) { return wrapped_scalar(s); }
 
-// ---- strides of results: each line is upstream's answer ------------------------------------------------------------------
+// ---- strides of results: each line is upstream's answer
+// ------------------------------------------------------------------
 
 TEST(Iterator, ResultStrides) {
   const Tensor t = strided({3, 4}, {1, 3});
@@ -115,8 +124,12 @@ TEST(Iterator, ResultStrides) {
 
 TEST(Iterator, ValuesThroughEveryLayout) {
   const Tensor a = iota({3, 4, 5});
-  for (const auto& [sizes, strides] : std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>>{
-           {{3, 4, 5}, {20, 5, 1}}, {{5, 4, 3}, {1, 5, 20}}, {{4, 3, 5}, {5, 20, 1}}, {{3, 2, 5}, {20, 10, 1}}, {{3, 4, 5}, {0, 5, 1}}}) {
+  for (const auto& [sizes, strides] :
+       std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>>{{{3, 4, 5}, {20, 5, 1}},
+                                                                          {{5, 4, 3}, {1, 5, 20}},
+                                                                          {{4, 3, 5}, {5, 20, 1}},
+                                                                          {{3, 2, 5}, {20, 10, 1}},
+                                                                          {{3, 4, 5}, {0, 5, 1}}}) {
     const Tensor v = view(a, sizes, strides);
     const Tensor r = contiguous(add(v, ones({v.size(2)}))), plain = contiguous(v);
     for (int64_t i = 0; i < r.numel(); ++i) ASSERT_EQ(r.data<float>()[i], plain.data<float>()[i] + 1);
@@ -124,7 +137,8 @@ TEST(Iterator, ValuesThroughEveryLayout) {
   const Tensor big = iota({200, 300});
   const Tensor r = add(view(big, {300, 200}, {1, 300}), ones({200}));
   for (int64_t i = 0; i < 300; ++i)
-    for (int64_t j = 0; j < 200; ++j) ASSERT_EQ(r.data<float>()[i * r.stride(0) + j * r.stride(1)], static_cast<float>(j * 300 + i + 1));
+    for (int64_t j = 0; j < 200; ++j)
+      ASSERT_EQ(r.data<float>()[i * r.stride(0) + j * r.stride(1)], static_cast<float>(j * 300 + i + 1));
 }
 
 TEST(Iterator, EmptyZeroDimAndManyDimensions) {
@@ -138,7 +152,8 @@ TEST(Iterator, EmptyZeroDimAndManyDimensions) {
   EXPECT_EQ(add(ones(sizes), ones(sizes)).dim(), 65);
 }
 
-// ---- dtypes --------------------------------------------------------------------------------------------------------------
+// ---- dtypes
+// --------------------------------------------------------------------------------------------------------------
 
 TEST(Iterator, Promotes) {
   EXPECT_EQ(add(ones({2}, ScalarType::Long), number(1.5)).dtype(), F);
@@ -164,7 +179,8 @@ TEST(Iterator, GateRefusesByName) {
             "torchnative: aten::test refused: dtype float32; reason: no kernel for this dtype");
 }
 
-// ---- in-place and out= -----------------------------------------------------------------------------------------------------
+// ---- in-place and out=
+// -----------------------------------------------------------------------------------------------------
 
 TEST(Iterator, InplaceRules) {
   const Tensor a = iota({2, 2});
@@ -176,7 +192,8 @@ TEST(Iterator, InplaceRules) {
   EXPECT_EQ(a.data<float>()[0], 4);
   const Tensor l = ones({2}, ScalarType::Long);
   EXPECT_EQ(message([&] { add_(l, number(1.5)); }), "result type Float can't be cast to the desired output type Long");
-  EXPECT_EQ(message([&] { add_(ones({2}), ones({3, 2})); }), "output with shape [2] doesn't match the broadcast shape [3, 2]");
+  EXPECT_EQ(message([&] { add_(ones({2}), ones({3, 2})); }),
+            "output with shape [2] doesn't match the broadcast shape [3, 2]");
   EXPECT_EQ(message([&] { add_(ones({2}), ones({3})); }),
             "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
   const Tensor f = ones({2});
@@ -187,14 +204,16 @@ TEST(Iterator, InplaceRules) {
 
 TEST(Iterator, Overlaps) {
   const char* partial =
-      "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+      "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+      "location. "
       "Please clone() the tensor before performing the operation.";
   const Tensor x = iota({5});
   const Tensor tail = view(x, {4}, {1}, 1), head = view(x, {4}, {1}, 0);
   EXPECT_EQ(message([&] { add_(tail, head); }), partial);
   EXPECT_EQ(message([&] { add_out(tail, number(1), head); }), partial);
   EXPECT_EQ(message([&] { add_(view(ones({1}), {3}, {0}), number(1)); }),
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() "
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() "
             "the tensor before performing the operation.");
   const Tensor same = view(x, {5}, {1});
   add_(x, same);
@@ -236,7 +255,8 @@ TEST(Iterator, ConjugateOperands) {
   EXPECT_EQ(z.data<C>()[0], C(1, 1));
 }
 
-// ---- meta ----------------------------------------------------------------------------------------------------------------
+// ---- meta
+// ----------------------------------------------------------------------------------------------------------------
 
 TEST(Iterator, MetaOnlyShapes) {
   const Tensor m = empty({1 << 20, 1 << 20}, F, DeviceType::Meta);
@@ -259,9 +279,11 @@ TEST(Outputs, FormsOfStructuredKernels) {
   o.finish();
   EXPECT_EQ(out.data<float>()[1], 2);
   Outputs wrong(kOp, Outputs::Form::Out, given);
-  EXPECT_EQ(message([&] { wrong.set(0, {2, 2}, ScalarType::Long); }), "Expected out tensor to have dtype long int, but got float instead");
+  EXPECT_EQ(message([&] { wrong.set(0, {2, 2}, ScalarType::Long); }),
+            "Expected out tensor to have dtype long int, but got float instead");
   Outputs in(kOp, Outputs::Form::Inplace, given);
-  EXPECT_EQ(message([&] { in.set(0, {3, 2}, F); }), "Bad in-place call: input tensor size [2, 2] and output tensor size [3, 2] should match");
+  EXPECT_EQ(message([&] { in.set(0, {3, 2}, F); }),
+            "Bad in-place call: input tensor size [2, 2] and output tensor size [3, 2] should match");
 }
 
 }  // namespace

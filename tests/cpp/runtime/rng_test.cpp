@@ -148,9 +148,8 @@ struct Row {
 };
 
 bool uses_libm(const Row& row) {
-  static const std::set<std::string> made_of_doubles = {"log_normal",     "exponential",     "cauchy",
-                                                        "geometric",      "poisson",         "binomial",
-                                                        "standard_gamma", "multinomial_once"};
+  static const std::set<std::string> made_of_doubles = {
+      "log_normal", "exponential", "cauchy", "geometric", "poisson", "binomial", "standard_gamma", "multinomial_once"};
   if (made_of_doubles.count(row.op)) return true;
   // Float normals need no libm only on the path of 16 contiguous elements.
   return row.op == "normal" &&
@@ -160,30 +159,19 @@ bool uses_libm(const Row& row) {
 std::vector<uint8_t> call(const Row& row, GeneratorImpl& g) {
   Block out(row.dtype, row.sizes, row.strides);
   const auto a = reals(row.args);
-  if (row.op == "uniform")
-    rng::uniform(out.target(), a[0], a[1], g);
-  else if (row.op == "normal")
-    rng::normal(out.target(), a[0], a[1], g);
-  else if (row.op == "log_normal")
-    rng::log_normal(out.target(), a[0], a[1], g);
-  else if (row.op == "cauchy")
-    rng::cauchy(out.target(), a[0], a[1], g);
-  else if (row.op == "exponential")
-    rng::exponential(out.target(), a[0], g);
-  else if (row.op == "geometric")
-    rng::geometric(out.target(), a[0], g);
-  else if (row.op == "bernoulli")
-    rng::bernoulli(out.target(), a[0], g);
-  else if (row.op == "random")
-    rng::random(out.target(), g);
+  if (row.op == "uniform") rng::uniform(out.target(), a[0], a[1], g);
+  else if (row.op == "normal") rng::normal(out.target(), a[0], a[1], g);
+  else if (row.op == "log_normal") rng::log_normal(out.target(), a[0], a[1], g);
+  else if (row.op == "cauchy") rng::cauchy(out.target(), a[0], a[1], g);
+  else if (row.op == "exponential") rng::exponential(out.target(), a[0], g);
+  else if (row.op == "geometric") rng::geometric(out.target(), a[0], g);
+  else if (row.op == "bernoulli") rng::bernoulli(out.target(), a[0], g);
+  else if (row.op == "random") rng::random(out.target(), g);
   else if (row.op == "random_from_to")
     rng::random_from_to(out.target(), integers(row.args)[0], integers(row.args)[1], g);
-  else if (row.op == "random_from")
-    rng::random_from_to(out.target(), integers(row.args)[0], std::nullopt, g);
-  else if (row.op == "random_full")
-    rng::random_from_to(out.target(), INT64_MIN, std::nullopt, g);
-  else if (row.op == "randperm")
-    rng::randperm(row.dtype, out.bytes.data(), out.numel(), row.strides[0], g);
+  else if (row.op == "random_from") rng::random_from_to(out.target(), integers(row.args)[0], std::nullopt, g);
+  else if (row.op == "random_full") rng::random_from_to(out.target(), INT64_MIN, std::nullopt, g);
+  else if (row.op == "randperm") rng::randperm(row.dtype, out.bytes.data(), out.numel(), row.strides[0], g);
   else if (row.op == "bernoulli_tensor") {
     Block p = half_expanded(dtype_of(row.p_dtype), row.sizes, a[0]);
     rng::bernoulli(out.target(), {p.dtype, p.bytes.data(), p.strides}, g);
@@ -197,8 +185,7 @@ std::vector<uint8_t> call(const Row& row, GeneratorImpl& g) {
     out.each([](double v) { return std::floor(v); });
     Block p = half_expanded(row.dtype, row.sizes, 0.01);
     Block result(row.dtype, row.sizes, contiguous(row.sizes));
-    rng::binomial(result.target(), {out.dtype, out.bytes.data(), out.strides},
-                  {p.dtype, p.bytes.data(), p.strides}, g);
+    rng::binomial(result.target(), {out.dtype, out.bytes.data(), out.strides}, {p.dtype, p.bytes.data(), p.strides}, g);
     return result.logical();
   } else if (row.op == "standard_gamma") {
     out.set_pattern(a[0]);
@@ -210,16 +197,15 @@ std::vector<uint8_t> call(const Row& row, GeneratorImpl& g) {
     const bool matrix = row.sizes.size() == 2;
     const int64_t rows = matrix ? row.sizes[0] : 1, samples = static_cast<int64_t>(a[0]);
     Block result(ScalarType::Long, {rows, samples}, {samples, 1});
-    const rng::Weights weights{
-        row.dtype, out.bytes.data(), rows, row.sizes.back(), matrix ? row.strides[0] : 0, row.strides.back()};
+    const rng::Weights weights{row.dtype,         out.bytes.data(), rows, row.sizes.back(), matrix ? row.strides[0] : 0,
+                               row.strides.back()};
     auto* indices = reinterpret_cast<int64_t*>(result.bytes.data());
     if (row.op == "multinomial") {
       rng::multinomial_with_replacement(weights, samples, indices, g);
     } else {
       // Noise is dense in the weights' order of dimensions, as empty_like makes it.
       const bool transposed = matrix && row.strides[0] < row.strides[1];
-      Block noise(row.dtype, row.sizes,
-                  transposed ? std::vector<int64_t>{1, row.sizes[0]} : contiguous(row.sizes));
+      Block noise(row.dtype, row.sizes, transposed ? std::vector<int64_t>{1, row.sizes[0]} : contiguous(row.sizes));
       rng::multinomial_without_replacement(weights, samples, indices, noise.target(), g);
     }
     return result.logical();
@@ -355,16 +341,13 @@ TEST(RandomFills, CheckArguments) {
   };
   EXPECT_EQ(message([&] { rng::uniform(f.target(), 2, 1, g); }),
             "uniform_ expects to return a [from, to) range, but found from=2 > to=1");
-  EXPECT_EQ(message([&] { rng::normal(f.target(), 0, -1, g); }),
-            "normal expects std >= 0.0, but found std -1");
-  EXPECT_EQ(message([&] { rng::normal(i.target(), 0, 1, g); }),
-            "\"normal_kernel_cpu\" not implemented for 'Int'");
+  EXPECT_EQ(message([&] { rng::normal(f.target(), 0, -1, g); }), "normal expects std >= 0.0, but found std -1");
+  EXPECT_EQ(message([&] { rng::normal(i.target(), 0, 1, g); }), "\"normal_kernel_cpu\" not implemented for 'Int'");
   EXPECT_EQ(message([&] { rng::bernoulli(f.target(), 1.5, g); }),
             "bernoulli_ expects p to be in [0, 1], but got p=1.5");
   EXPECT_EQ(message([&] { rng::random_from_to(i.target(), 5, 5, g); }),
             "random_ expects 'from' to be less than 'to', but got from=5 >= to=5");
-  EXPECT_EQ(message([&] { rng::random_from_to(u8.target(), 0, 300, g); }),
-            "to - 1 is out of bounds for unsigned char");
+  EXPECT_EQ(message([&] { rng::random_from_to(u8.target(), 0, 300, g); }), "to - 1 is out of bounds for unsigned char");
   EXPECT_EQ(message([&] { rng::cauchy(i.target(), 0, 1, g); }),
             "Cauchy distribution is a continuous probability distribution. dtype must be a floating point "
             "but you specified int");

@@ -36,10 +36,12 @@ TEST(Schema, RoundTrips) {
            "aten::setdefault.str(Dict(str, t)(a!) self, str(b -> *) key, t(c -> *) default_value) -> t(*)",
            "aten::items.str(Dict(str, t) self) -> ((str, t)[])",
            "aten::wait(Future(t) self) -> t",
-           "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], int[2] dilation=1, SymInt groups=1) -> Tensor",
+           "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], int[2] dilation=1, "
+           "SymInt groups=1) -> Tensor",
            "prim::Print(...) -> ()",
            "prim::tolist(...) -> ...",
-           "c10d::send(Tensor[] tensors, __torch__.torch.classes.c10d.ProcessGroup process_group, int dst, int tag) -> __torch__.torch.classes.c10d.Work",
+           "c10d::send(Tensor[] tensors, __torch__.torch.classes.c10d.ProcessGroup process_group, int dst, int tag) -> "
+           "__torch__.torch.classes.c10d.Work",
            "aten::strip(str self, str chars=\" \\n\\t\\f\\v\") -> str",
            "a::b() -> ()",
            "a::b(Tensor x) -> (Tensor y, Tensor z)",
@@ -57,7 +59,8 @@ TEST(Schema, NormalisesWhatItPrints) {
   EXPECT_EQ(printed_argument("Union(int, str, None) x"), "Union(int, NoneType, str) x");
   EXPECT_EQ(printed_argument("Union(int, None) x"), "int? x");
   EXPECT_EQ(printed_argument("ConstQuantizerPtr x"), "int x");
-  EXPECT_EQ(printed("\n  foo::bar(Tensor x,  # a comment\n   int y) -> Tensor\n"), "foo::bar(Tensor x, int y) -> Tensor");
+  EXPECT_EQ(printed("\n  foo::bar(Tensor x,  # a comment\n   int y) -> Tensor\n"),
+            "foo::bar(Tensor x, int y) -> Tensor");
 }
 
 TEST(Schema, Defaults) {
@@ -93,7 +96,8 @@ TEST(Schema, ErrorsMarkThePlace) {
   EXPECT_EQ(error_of("foo::x"), "Tried to parse a function schema but only the operator name was given");
   EXPECT_EQ(error_of("a::b.default(int x) -> ()"), "default is not a legal overload name for aten operators");
   EXPECT_EQ(error_of("a::b(Tensor x, int y=1, Tensor z) -> ()"),
-            "Non-default positional argument follows default argument. Parameter z in a::b(Tensor x, int y=1, Tensor z) -> ()");
+            "Non-default positional argument follows default argument. Parameter z in a::b(Tensor x, int y=1, Tensor "
+            "z) -> ()");
   EXPECT_EQ(error_of("a::b(__torch__.torch.classes.foo.Bar x) -> ()").substr(0, 75),
             "\nUnknown custom class type foo.Bar. Please ensure it is registered.:\na::b(_");
   EXPECT_NE(error_of("a::b(t x) -> ()", false).find("unknown type specifier"), std::string::npos);
@@ -102,7 +106,8 @@ TEST(Schema, ErrorsMarkThePlace) {
 }
 
 TEST(Schema, Fields) {
-  SchemaRef schema = parse_schema("aten::foo.bar(SymInt[2]? size, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)");
+  SchemaRef schema =
+      parse_schema("aten::foo.bar(SymInt[2]? size, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)");
   EXPECT_EQ(schema->name(), "aten::foo");
   EXPECT_EQ(schema->ns(), "aten");
   EXPECT_EQ(schema->overload_name(), "bar");
@@ -142,10 +147,12 @@ TEST(Schema, Compatibility) {
   };
   EXPECT_EQ(forward("a::b(Tensor x, int y=1) -> ()", "a::b(Tensor x) -> ()"), "ok");
   EXPECT_EQ(forward("a::b(Tensor x, int y) -> ()", "a::b(Tensor x) -> ()"),
-            "Function schema is not forward compatible since the new argument 'y' of type int did not provide a default value.");
-  EXPECT_EQ(forward("a::b(Tensor x, int[] y=[]) -> ()", "a::b(Tensor x) -> ()"),
-            "Function schema is not forward compatible since the new argument 'y' of type int[] has a container type as its "
+            "Function schema is not forward compatible since the new argument 'y' of type int did not provide a "
             "default value.");
+  EXPECT_EQ(
+      forward("a::b(Tensor x, int[] y=[]) -> ()", "a::b(Tensor x) -> ()"),
+      "Function schema is not forward compatible since the new argument 'y' of type int[] has a container type as its "
+      "default value.");
   EXPECT_EQ(forward("a::b(Tensor x, *, Tensor(a!) out) -> int", "a::b(Tensor x) -> int"),
             "Function schema should have the same number of out arguments");
   EXPECT_EQ(forward("a::b(Tensor x) -> Tensor", "a::b(Tensor x) -> ()"), "");

@@ -53,7 +53,8 @@ TEST(Shape, InfersViewSizes) {
   EXPECT_EQ(message([] { infer_view_size({-1, -1}, 6); }), "only one dimension can be inferred");
   EXPECT_EQ(message([] { infer_view_size({-2, 3}, 6); }), "invalid shape dimension -2 at index 0 of shape [-2, 3]");
   EXPECT_EQ(message([] { infer_view_size({-1, 0}, 0); }),
-            "cannot reshape tensor of 0 elements into shape [-1, 0] because the unspecified dimension size -1 can be any value and "
+            "cannot reshape tensor of 0 elements into shape [-1, 0] because the unspecified dimension size -1 can be "
+            "any value and "
             "is ambiguous");
 }
 
@@ -70,7 +71,8 @@ TEST(Shape, MemoryFormats) {
   const auto F = ScalarType::Float;
   EXPECT_EQ(suggest_memory_format(empty({2, 3, 4, 5}, F)), MemoryFormat::Contiguous);
   EXPECT_EQ(suggest_memory_format(empty({2, 3, 4, 5}, F, {}, MemoryFormat::ChannelsLast)), MemoryFormat::ChannelsLast);
-  EXPECT_EQ(suggest_memory_format(empty({2, 3, 4, 5, 6}, F, {}, MemoryFormat::ChannelsLast3d)), MemoryFormat::ChannelsLast3d);
+  EXPECT_EQ(suggest_memory_format(empty({2, 3, 4, 5, 6}, F, {}, MemoryFormat::ChannelsLast3d)),
+            MemoryFormat::ChannelsLast3d);
   EXPECT_EQ(suggest_memory_format(empty({2, 1, 1, 1}, F)), MemoryFormat::Contiguous);  // ambiguous
 }
 

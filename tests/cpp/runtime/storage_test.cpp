@@ -57,7 +57,9 @@ TEST(Storage, BorrowedIsReleasedOnceAndNotResizable) {
     EXPECT_EQ(released, 1);
   }
   EXPECT_EQ(released, 1);
-  { const Storage again = Storage::borrow(memory, 16, nullptr, nullptr); }
+  {
+    const Storage again = Storage::borrow(memory, 16, nullptr, nullptr);
+  }
 }
 
 TEST(Storage, SwapMovesInlineDataOut) {
@@ -79,7 +81,8 @@ TEST(Storage, FailedAllocationLeavesNothingBehind) {
       ADD_FAILURE() << "expected an error";
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::OutOfMemory);
-      EXPECT_NE(e.message().find("DefaultCPUAllocator: can't allocate memory: you tried to allocate " + std::to_string(n) + " bytes."),
+      EXPECT_NE(e.message().find("DefaultCPUAllocator: can't allocate memory: you tried to allocate " +
+                                 std::to_string(n) + " bytes."),
                 std::string::npos);
     }
   }
@@ -130,7 +133,9 @@ TEST(Memory, BlocksMayDieOnOtherThreadsAndAfterThem) {
   std::thread([] {
     thread_local Tensor late;
     late = empty({4, 4}, ScalarType::Float);
-    { const Tensor warm = empty({4, 4}, ScalarType::Float); }
+    {
+      const Tensor warm = empty({4, 4}, ScalarType::Float);
+    }
   }).join();
 }
 

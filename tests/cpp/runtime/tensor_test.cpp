@@ -53,7 +53,8 @@ TEST(Tensor, OverflowsAndNegatives) {
             "Storage size calculation overflowed with sizes=[4611686018427387904, 4]");
   EXPECT_EQ(message(ErrorKind::Runtime, [] { empty({int64_t{1} << 60, 4}, ScalarType::Double); }),
             "Storage size calculation overflowed with sizes=[1152921504606846976, 4]");
-  EXPECT_EQ(message(ErrorKind::Runtime, [] { empty({2, -3}, F); }), "Trying to create tensor with negative dimension -3: [2, -3]");
+  EXPECT_EQ(message(ErrorKind::Runtime, [] { empty({2, -3}, F); }),
+            "Trying to create tensor with negative dimension -3: [2, -3]");
   EXPECT_EQ(message(ErrorKind::Runtime, [] { empty_strided({2, 3}, {-1, 1}, F); }),
             "Storage size calculation overflowed with sizes=[2, 3] and strides=[-1, 1]");
   EXPECT_EQ(message(ErrorKind::Runtime, [] { empty_strided({2, 3}, {1}, F); }),
@@ -104,7 +105,8 @@ TEST(Tensor, WrapDim) {
   EXPECT_EQ(wrap_dim(0, 0), 0);
   EXPECT_EQ(message(ErrorKind::Index, [] { wrap_dim(5, 2); }),
             "Dimension out of range (expected to be in range of [-2, 1], but got 5)");
-  EXPECT_EQ(message(ErrorKind::Index, [] { empty({}, F).size(0); }), "Dimension specified as 0 but tensor has no dimensions");
+  EXPECT_EQ(message(ErrorKind::Index, [] { empty({}, F).size(0); }),
+            "Dimension specified as 0 but tensor has no dimensions");
 }
 
 std::string last_warning;
@@ -122,7 +124,8 @@ TEST(Tensor, ResizeOutputWarnsOnlyWhenElementsAreLost) {
   EXPECT_TRUE(resize_output(some, {400}));
   EXPECT_EQ(some.data<float>()[2], 7.0f);
   EXPECT_EQ(last_warning.substr(0, 113),
-            "An output with one or more elements was resized since it had shape [3], which does not match the required output ");
+            "An output with one or more elements was resized since it had shape [3], which does not match the required "
+            "output ");
   warn_hook = nullptr;
 }
 

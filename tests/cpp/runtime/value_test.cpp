@@ -28,11 +28,23 @@ TEST(Value, CopiesEveryKind) {
   const Stream stream{3, Device(DeviceType::CUDA, 1)};
   const Ref<GeneratorImpl> generator = make_ref<GeneratorImpl>();
   const Arg args[] = {
-      Arg::of(t), Arg::of(int64_t{-5}), Arg::of(2.5), Arg::of(true), Arg::of(std::complex<double>(1, -2)),
-      Arg::of(std::string_view("text")), Arg::of(Device(DeviceType::CUDA, 3)), Arg::of(generator.get()), Arg::of(storage),
-      Arg::of(stream), Arg::of(IntArrayRef(ints.data(), 2)), Arg::of(ArrayRef<double>(doubles.data(), 2)),
-      Arg::of(ArrayRef<bool>(bools.data(), 3)), Arg::of(TensorList(tensors.data(), 2)),
-      Arg::of(ArrayRef<Scalar>(scalars.data(), 2)), Arg::list(Tag::StringList, strings.data(), 2), Arg(),
+      Arg::of(t),
+      Arg::of(int64_t{-5}),
+      Arg::of(2.5),
+      Arg::of(true),
+      Arg::of(std::complex<double>(1, -2)),
+      Arg::of(std::string_view("text")),
+      Arg::of(Device(DeviceType::CUDA, 3)),
+      Arg::of(generator.get()),
+      Arg::of(storage),
+      Arg::of(stream),
+      Arg::of(IntArrayRef(ints.data(), 2)),
+      Arg::of(ArrayRef<double>(doubles.data(), 2)),
+      Arg::of(ArrayRef<bool>(bools.data(), 3)),
+      Arg::of(TensorList(tensors.data(), 2)),
+      Arg::of(ArrayRef<Scalar>(scalars.data(), 2)),
+      Arg::list(Tag::StringList, strings.data(), 2),
+      Arg(),
   };
   for (const Arg& a : args) {
     Value v = Value::copy_of(a);
@@ -42,7 +54,8 @@ TEST(Value, CopiesEveryKind) {
     ASSERT_EQ(b.tag, a.tag);
     switch (a.tag) {
       case Tag::Tensor: EXPECT_TRUE(b.tensor().is_same(t)); break;
-      case Tag::Int: case Tag::Bool: EXPECT_EQ(b.i, a.i); break;
+      case Tag::Int:
+      case Tag::Bool: EXPECT_EQ(b.i, a.i); break;
       case Tag::Double: EXPECT_EQ(b.d, a.d); break;
       case Tag::Complex: EXPECT_EQ(b.scalar().to_complex(), a.scalar().to_complex()); break;
       case Tag::String: EXPECT_EQ(b.string(), "text"); break;
@@ -74,7 +87,8 @@ TEST(Value, ObjectsDieOnce) {
 }
 
 TEST(Value, ScalarsKeepTheirKind) {
-  for (const Scalar& s : {Scalar(1), Scalar(true), Scalar(1.5), Scalar(std::complex<double>(0, 1)), Scalar(~uint64_t{0})}) {
+  for (const Scalar& s :
+       {Scalar(1), Scalar(true), Scalar(1.5), Scalar(std::complex<double>(0, 1)), Scalar(~uint64_t{0})}) {
     EXPECT_EQ(Value(s).arg().scalar().kind(), s.kind());
     EXPECT_TRUE(Value(s).arg().scalar().equal(s));
   }
