@@ -41,6 +41,7 @@ $(VENV)/$(TAG).build: pyproject.toml | system
 $(VENV)/$(TAG).test: $(VENV)/$(TAG).build
 	$(call say,installing what the tests need)
 	@$(BIN)/python -m pip install -q --group test
+	@$(BIN)/python -m pip install -q --no-deps --group test-without-requirements
 	@touch $@
 $(VENV)/$(TAG).lint: $(VENV)/$(TAG).build
 	@$(BIN)/python -m pip install -q --group lint
