@@ -175,12 +175,9 @@ def main() -> int:
 
     print(f"clean digits                {clean_right:5.1f} %  (upstream {UPSTREAM['clean']})")
     print(f"shifted digits              {source_right:5.1f} %  (upstream {UPSTREAM['shifted']})")
-    print(
-        f"  statistics of each batch  {batch_right:5.1f} %  (upstream {UPSTREAM['batch statistics']}) entropy {batch_entropy:.4f}"
-    )
-    print(
-        f"  and entropy minimised     {tent_right:5.1f} %  (upstream {UPSTREAM['Tent']}) entropy {tent_entropy:.4f}  ({len(moved)} tensors moved)"
-    )
+    print(f"  statistics of each batch  {batch_right:5.1f} %  (upstream {UPSTREAM['batch statistics']})")
+    print(f"  and entropy minimised     {tent_right:5.1f} %  (upstream {UPSTREAM['Tent']})")
+    print(f"  the entropy of predictions falls from {batch_entropy:.4f} to {tent_entropy:.4f}; {len(moved)} tensors moved")
     print(f"brought back, clean digits  {restored_right:5.1f} %  sha256 {fingerprint(model)[:16]}")
 
     checks = {
