@@ -8,7 +8,6 @@
 namespace tn::convolution {
 namespace {
 
-using matmul::element_type;
 
 DimVector expanded_list(IntView list, int64_t dims, const char* name) {
   if (list.ssize() == dims) return list;
@@ -123,8 +122,8 @@ bool goes_to_onednn(const Tensor& input, const Tensor& weight, int64_t groups) {
 }
 
 void check_dtypes(const Params& params, const Tensor& input, const Tensor& weight, OptionalTensor bias) {
-  TN_CHECK(!bias || bias->dtype() == input.dtype(), "Input type (", element_type(input.dtype()), ") and bias type (",
-           bias ? element_type(bias->dtype()) : "", ") should be the same");
+  TN_CHECK(!bias || bias->dtype() == input.dtype(), "Input type (", element_type_name(input.dtype()),
+           ") and bias type (", bias ? element_type_name(bias->dtype()) : "", ") should be the same");
   if (input.dtype() == weight.dtype()) return;
   TN_CHECK(!goes_to_onednn(input, weight, params.groups), "Input type (", tensor_type(input.dtype()),
            ") and weight type (", tensor_type(weight.dtype()),

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "generated/slots/reduce.h"
+#include "kernels/common/moved.h"
 #include "kernels/reduce/load.h"
 #include "kernels/reduce/spread.h"
 #include "runtime/copy.h"
@@ -44,14 +45,7 @@ void walk(const Tensor& given, uint64_t mask, F&& f) {
   Plan plan;
   make_plan(x, mask, &plan);
   if (plan.num_reduced > 1 || (!plan.columns && plan.reduced[0].in != 1 && plan.reduced[0].size > 1)) {
-    DimVector sizes, strides;
-    for (uint64_t moved : {uint64_t{0}, uint64_t{1}})
-      for (int64_t d = 0; d < x.dim(); ++d)
-        if ((mask >> d & 1) == moved) {
-          sizes.push_back(x->size(d));
-          strides.push_back(x->stride(d));
-        }
-    x = contiguous(alias_with_geometry(x, sizes, strides, x.storage_offset()));
+    x = with_masked_last(x, mask);
     const T* p = x.data<T>();
     const int64_t n = plan.count;
     if (plan.outputs == 1) return f(0, spread_of_long(p, n));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "generated/slots/scan.h"
+#include "kernels/common/accumulate.h"
 #include "kernels/scan/split.h"
 #include "runtime/convert.h"
 #include "runtime/copy.h"
@@ -15,36 +16,6 @@ namespace {
 
 using scan::Split;
 using scan::split_at;
-
-// What upstream carries along: double for float, so that long sums stay exact.
-template <class S>
-struct CarryOf {
-  using Type = int64_t;
-};
-template <>
-struct CarryOf<float> {
-  using Type = double;
-};
-template <>
-struct CarryOf<double> {
-  using Type = double;
-};
-template <>
-struct CarryOf<Half> {
-  using Type = float;
-};
-template <>
-struct CarryOf<BFloat16> {
-  using Type = float;
-};
-template <>
-struct CarryOf<std::complex<float>> {
-  using Type = std::complex<double>;
-};
-template <>
-struct CarryOf<std::complex<double>> {
-  using Type = std::complex<double>;
-};
 
 struct Add {
   template <class A>
@@ -126,7 +97,7 @@ void run(const Tensor& out, const Tensor& self, int64_t dim, double start, Op op
   const Split s = split_at(x, dim);
   with_element(x.dtype(), [&]<class S>() {
     if constexpr ((!is_small_float_v<S> || sizeof(S) == 2) && !std::is_same_v<S, ComplexHalf>) {
-      using A = typename CarryOf<S>::Type;
+      using A = CarryType<S>;
       const S* from = x.data<S>();
       S* to = out.data<S>();
       const A first = convert<A>(start);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "generated/slots/softmax.h"
+#include "kernels/common/moved.h"
 #include "kernels/softmax/rows.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
@@ -62,14 +63,7 @@ void logsumexp_cpu(Outputs& outs, const Tensor& self, IntArrayRef dim, bool) {
   bool together = true;
   for (int64_t d = first; d <= last && first >= 0; ++d) together &= mask >> d & 1;
   if (!together) {
-    DimVector sizes, strides;
-    for (uint64_t moved : {uint64_t{0}, uint64_t{1}})
-      for (int64_t d = 0; d < x.dim(); ++d)
-        if ((mask >> d & 1) == moved) {
-          sizes.push_back(x->size(d));
-          strides.push_back(x->stride(d));
-        }
-    x = contiguous(alias_with_geometry(x, sizes, strides, x.storage_offset()));
+    x = with_masked_last(x, mask);
     n = x.numel() / out.numel();
     outer = out.numel();
   } else {
