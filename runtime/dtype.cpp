@@ -158,6 +158,11 @@ std::string element_type_name(ScalarType t) {
   }
 }
 
+std::string tensor_type_name(ScalarType t) {
+  if (t == ScalarType::BFloat16) return "CPUBFloat16Type";
+  return "torch." + std::string(scalar_type_name(t)) + "Tensor";
+}
+
 std::string_view scalar_type_name(ScalarType t) { return kNames[static_cast<size_t>(t)].cpp; }
 
 ScalarType promote_types(ScalarType a, ScalarType b) {

@@ -104,10 +104,7 @@ void run(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::
     if (with_mean) fill(outs[1], std::nan(""));
     return;
   }
-  const auto finish = [&](double squares) {
-    const double v = squares / divisor;
-    return root ? std::sqrt(v) : v;
-  };
+  const auto finish = [&](double variance) { return root ? std::sqrt(variance) : variance; };
   if (is_complex(self.dtype())) {
     const ScalarType real = out.dtype();
     const auto of = [&]<class T>() {
@@ -115,7 +112,7 @@ void run(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::
       const auto total = std::make_unique<double[]>(static_cast<size_t>(out.numel()));
       for (int64_t which : {0, 1})
         walk<T>(part_of_complex(self, which), mask, [&](int64_t i, const Spread& s) {
-          total[static_cast<size_t>(i)] += s.squares;
+          total[static_cast<size_t>(i)] += s.squares / divisor;
           if (with_mean) reinterpret_cast<T*>(outs[1]->raw_data())[2 * i + which] = static_cast<T>(s.mean);
         });
       for (int64_t i = 0; i < out.numel(); ++i) to[i] = static_cast<T>(finish(total[static_cast<size_t>(i)]));
@@ -127,7 +124,7 @@ void run(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::
     O* to = out.data<O>();
     O* mean = with_mean ? outs[1].data<O>() : nullptr;
     const auto store = [&](int64_t i, const Spread& s) {
-      to[i] = convert<O>(finish(s.squares));
+      to[i] = convert<O>(finish(s.squares / divisor));
       if (mean) mean[i] = convert<O>(s.mean);
     };
     if (x.dtype() == ScalarType::Double) walk<double>(x, mask, store);
