@@ -16,11 +16,11 @@ namespace {
 class ResolveFallback final : public BoxedKernel {
  public:
   void call(OpRow& op, KeySet keys, std::span<const Arg> args, Value* out) override {
+    const bool mutates = op.info->is(OpInfo::kMutates);
     std::vector<Arg> resolved(args.begin(), args.end());
     std::vector<std::vector<Tensor>> lists;
     std::vector<Written> written;
     lists.reserve(args.size());
-    const bool mutates = op.info->is(OpInfo::kMutates);
     for (size_t i = 0; i < args.size(); ++i) {
       Arg& a = resolved[i];
       if (a.tag != Tag::Tensor && a.tag != Tag::TensorList) continue;
@@ -71,30 +71,29 @@ class GraphMarker final : public BoxedKernel {
     if (door::keys_of(args) & ~thread_state.excluded & KeySet::kDual) forward::refuse(op.info->name + 6);
     const bool tracked = grad_mode() && (door::keys_of(args) & KeySet::kNeedsGrad) != 0;
     const KeySet below = keys & KeySet::below(DispatchKey::AutogradOther);
-    if (tracked && op.info->is(OpInfo::kInplace))
-      for (const Arg& a : args.first(1))
-        TN_CHECK(a.tag != Tag::Tensor || !a.t->requires_grad() || !is_leaf(a.tensor()),
-                 "a leaf Variable that requires grad is being used in an in-place operation.");
+    const bool inplace = op.info->is(OpInfo::kInplace);
+    if (inplace && !args.empty() && args[0].tag == Tag::Tensor) check_inplace(args[0].tensor(), tracked);
     door::redispatch_boxed(op, below, args, out);
     if (!tracked) return;
     Ref<Node> node;
     for (int i = 0; i < op.info->num_returns; ++i) {
       if (out[i].tag() == Tag::Tensor) {
-        mark(out[i].arg().tensor(), op, node);
+        mark(out[i].arg().tensor(), op, node, inplace);
       } else if (out[i].tag() == Tag::TensorList) {
-        for (const Tensor& t : out[i].arg().tensors()) mark(t, op, node);
+        for (const Tensor& t : out[i].arg().tensors()) mark(t, op, node, false);
       }
     }
   }
 
  private:
-  static void mark(const Tensor& t, const OpRow& op, Ref<Node>& node) {
+  static void mark(const Tensor& t, const OpRow& op, Ref<Node>& node, bool written) {
     if (!t.defined() || (!t.is_floating_point() && !t.is_complex())) return;
     if (!node)
       node = make_ref<RefusingNode>(node_name(*op.info),
                                     str(op.info->name, op.info->overload[0] ? "." : "", op.info->overload),
                                     "its derivative is not compiled yet");
-    set_history(t, node);
+    if (written) rebase_history(t, node);
+    else set_history(t, node);
   }
 };
 

@@ -16,6 +16,7 @@ namespace {
 
 // Dense strides would do for most; upstream keeps the strides of slices, gaps included.
 Tensor clone_with_strides(const Tensor& self) {
+  if (self->wrapper) return at::clone(self);  // the storage is that of other values, too
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self->stride(d) == 0 && self->size(d) > 1) return at::clone(self);
   const int64_t all[] = {static_cast<int64_t>(self.storage()->nbytes() / self.itemsize())}, one[] = {1};

@@ -26,6 +26,7 @@ namespace tn::composite {
 
 Tensor reshape(const Tensor& self, IntView shape) {
   const DimVector wanted = infer_view_size(shape, self.numel());
+  if (self.is_contiguous()) return at::view(self, wanted);
   if (const auto strides = view_strides(self.sizes(), self.strides(), wanted))
     return at::_reshape_alias(self, wanted, *strides);
   return at::_unsafe_view(at::clone(self, MemoryFormat::Contiguous), wanted);

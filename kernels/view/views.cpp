@@ -45,12 +45,8 @@ const Tensor& native::detach_(const Tensor& self) {
            "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
            "called on these "
            "gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
-           "torch/optim/optimizer.py as a solution.");
-  if (self->autograd) {
-    self->autograd->grad_fn = nullptr;
-    self->autograd->requires_grad = false;
-    self->set_requires_grad_bit(false);
-  }
+           "torch/optim/optimizer.py as the solution.");
+  forget_history(self);
   return self;
 }
 Tensor native::lift(const Tensor& self) { return self; }
