@@ -2,11 +2,10 @@
 #include <new>
 #include <string>
 
+#include "bindings/function_parts.h"
 #include "bindings/node.h"
 #include "bindings/object_type.h"
 #include "bindings/tensor.h"
-#include "generated/ops/detach.h"
-#include "generated/ops/view_as.h"
 #include "generated/ops/zeros.h"
 #include "runtime/autograd/engine.h"
 #include "runtime/autograd/saved_variable.h"
@@ -18,53 +17,9 @@ namespace {
 
 PyTypeObject function_type;
 
-// What a context keeps; also the layout of every Python subclass.
-struct Context {
-  PyObject_HEAD PyObject* to_save;
-  PyObject* non_differentiable;
-  PyObject* dirty_tensors;
-  PyObject* saved_for_forward;
-  PyObject* needs_input_grad;
-  bool materialize_grads;
-  bool materialize_non_diff_grads;
-  Node* node;  // borrowed; the node owns this context
-  std::vector<SavedVariable>* saved;
-  std::vector<bool>* is_tensor;  // of forward's arguments
-};
 constexpr PyObject* Context::* kObjects[] = {&Context::to_save, &Context::non_differentiable, &Context::dirty_tensors,
                                              &Context::saved_for_forward, &Context::needs_input_grad};
-Context* context_of(PyObject* o) { return reinterpret_cast<Context*>(o); }
-
 }  // namespace
-
-class FunctionNode final : public Node {
- public:
-  explicit FunctionNode(PyObject* context)
-      : Node(""), context_(Py_NewRef(context)), own_name_(Py_TYPE(context)->tp_name) {
-    name_ = own_name_.c_str();
-    context_of(context)->node = this;
-    pyobj = context;  // grad_fn is the context itself
-  }
-  ~FunctionNode() override {
-    const GilAcquire gil;
-    context_of(context_)->node = nullptr;
-    Py_DECREF(context_);
-  }
-  GradList apply(GradList&& grads) override;
-  void release_variables() override {
-    // Python's tensors may go with them.
-    for (SavedVariable& s : *context_of(context_)->saved) s.reset();
-    released_ = true;
-  }
-  bool released() const { return released_; }
-
-  std::vector<bool> differentiable;  // of forward's results
-
- private:
-  PyObject* context_;
-  std::string own_name_;
-  bool released_ = false;
-};
 
 GradList FunctionNode::apply(GradList&& grads) {
   const GilAcquire gil;
@@ -196,57 +151,10 @@ PyObject* clear_saved(PyObject* self, PyObject*) {
 
 // ---- apply -------------------------------------------------------------------------------------------------------
 
-struct Inputs {
-  std::vector<PyObject*> tensors;  // borrowed
-  bool needs = false;
-};
-
-bool contains(PyObject* tuple, PyObject* item) {
-  if (!tuple) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
-    if (PyTuple_GET_ITEM(tuple, i) == item) return true;
-  return false;
-}
 void expect_tuple(PyObject* value, const char* what) {
   if (value && !PyTuple_Check(value))
     raise(PyExc_TypeError, "autograd internal error: %s attribute is expected to be a tuple but is %s", what,
           Py_TYPE(value)->tp_name);
-}
-
-// One of forward's results as apply() answers it.
-PyRef finish_output(Context* c, const Ref<Node>& node, const Inputs& inputs, PyObject* result, bool executable) {
-  auto& own = static_cast<FunctionNode&>(*node);
-  if (!is_tensor(result)) {
-    own.add_input(Tensor());
-    own.differentiable.push_back(false);
-    return PyRef::share(result);
-  }
-  const Tensor t = tensor_of(result);
-  const bool dirty = contains(c->dirty_tensors, result);
-  const bool wanted =
-      executable && !contains(c->non_differentiable, result) && (t.is_floating_point() || t.is_complex());
-  bool is_input = false;
-  for (PyObject* input : inputs.tensors) is_input |= input == result;
-  own.differentiable.push_back(wanted);
-  if (!wanted) {
-    own.add_input(t);
-    if (is_input && !dirty) return PyRef::check(wrap(at::view_as(t, t)));
-    if (!t.requires_grad()) return PyRef::share(result);
-    return PyRef::check(wrap(at::detach(t)));
-  }
-  if (is_input && !dirty) {
-    const GradModeGuard off(false);
-    Tensor view = at::view_as(t, t);
-    set_history(view, node);
-    return PyRef::check(wrap(std::move(view)));
-  }
-  if (dirty) {
-    check_inplace(t, true);
-    rebase_history(t, node);
-    return PyRef::share(result);
-  }
-  set_history(t, node);
-  return PyRef::share(result);
 }
 
 void save_tensors(Context* c, PyObject* outputs) {
@@ -315,15 +223,16 @@ PyObject* apply(PyObject* cls, PyObject* args) {
     expect_tuple(c->non_differentiable, "non_differentiable");
     const bool one = !PyTuple_Check(answer.get());
     const PyRef results = one ? PyRef::check(PyTuple_Pack(1, answer.get())) : answer;
-    PyRef outputs = PyRef::check(PyTuple_New(PyTuple_GET_SIZE(results.get())));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results.get()); ++i)
-      PyTuple_SET_ITEM(outputs.get(), i,
-                       finish_output(c, node, inputs, PyTuple_GET_ITEM(results.get(), i), executable).release());
+    bump_dirty(c->dirty_tensors);
+    PyObject* const saved = setup.get() == plain.get() ? nullptr : c->to_save;
+    expect_tuple(saved, "saved_tensors");
+    const PyRef outputs =
+        finish_outputs({c, node, inputs, saved, executable, PyTuple_GET_SIZE(results.get())}, results.get());
     if (executable) save_tensors(c, outputs.get());
     else Py_CLEAR(c->to_save);
     Py_CLEAR(c->dirty_tensors);
     Py_CLEAR(c->non_differentiable);
-    return one ? Py_NewRef(PyTuple_GET_ITEM(outputs.get(), 0)) : outputs.release();
+    return one ? Py_NewRef(PyTuple_GET_ITEM(outputs.get(), 0)) : PyRef(outputs).release();
   });
 }
 

@@ -233,10 +233,6 @@ PyObject* map2(PyObject* self, Parsed& p, int) {
 PyObject* fix_weakref(PyObject*, PyObject*) { Py_RETURN_NONE; }  // the object can't have moved: see bindings/tensor.h
 PyObject* is_view_method(PyObject*, const Tensor& t) { return new_bool(is_view(t)); }
 PyObject* use_count(PyObject*, const Tensor& t) { return PyLong_FromUnsignedLong(t->use_count()); }
-PyObject* view_func(PyObject*, PyObject*) {
-  return guarded(
-      []() -> PyObject* { refuse("Tensor._view_func", "replay of a view", "the autograd engine is not there"); });
-}
 constexpr const char *kIsViewName = "_is_view", *kUseCountName = "_use_count";
 
 }  // namespace
@@ -267,9 +263,6 @@ PyMethodDef tensor_hand_methods[] = {TN_PLAIN_METHOD(kBoolName, to_bool),
                                      TN_HAND_METHOD(kMap2, map2),
                                      {"apply_", apply, METH_O, nullptr},
                                      {"_fix_weakref", fix_weakref, METH_NOARGS, nullptr},
-                                     {"_view_func", view_func, METH_VARARGS, nullptr},
-                                     {"_view_func_unsafe", view_func, METH_VARARGS, nullptr},
-                                     {"_rev_view_func_unsafe", view_func, METH_VARARGS, nullptr},
                                      {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace tn::py

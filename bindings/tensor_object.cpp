@@ -7,6 +7,7 @@
 #include "bindings/tensor.h"
 #include "bindings/tensor_parts.h"
 #include "bindings/torch_function.h"
+#include "runtime/autograd_meta.h"
 
 namespace tn::py {
 
@@ -185,6 +186,14 @@ void release_object(TensorImpl& impl) noexcept {
   Py_DECREF(self);
 }
 
+// A tensor was written in place: its dict of hooks stays with the history that it had.
+void drop_hooks(TensorImpl& impl) noexcept {
+  auto* const self = static_cast<PyObject*>(impl.pyobj);
+  if (!Py_IsInitialized()) return;
+  const GilAcquire gil;
+  Py_CLEAR(reinterpret_cast<TensorObject*>(self)->backward_hooks);
+}
+
 PyObject* allocate(PyTypeObject* cls) {
   if (cls == tensor_class && num_free > 0) {
     PyObject* const o = free_objects[--num_free];
@@ -235,6 +244,7 @@ void adopt_class(PyTypeObject* cls) {
   cls->tp_traverse = class_traverse;
   cls->tp_clear = class_clear;
   tensor_pyobj_hook = release_object;
+  rebased_hook = drop_hooks;
 }
 
 }  // namespace tn::py

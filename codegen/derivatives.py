@@ -303,7 +303,8 @@ class Derivatives:
                     source = "self"
                 if not s.is_output and inplace and s.name == "self":
                     source, clones_self = "original_self", True
-                expr = f"SavedVariable({source}, {str(s.is_output).lower()})"
+                written = ", node.get()" if s.is_output and inplace else ""
+                expr = f"SavedVariable({source}, {str(s.is_output).lower()}{written})"
             elif s.kind == "list":
                 expr = f"save_list({s.name}, {str(s.is_output).lower()})"
             elif s.type == "std::string" or s.type == "std::vector<int64_t>" or s.type.startswith("std::optional"):
@@ -330,11 +331,12 @@ class Derivatives:
             "clones_self": clones_self,
             "clone_guard": next((s["guard"] for s in saves_before if "original_self" in s["expr"]), ""),
             "form": op.kind,
+            # What only gives a tensor another geometry writes nothing: a view's base keeps its history.
+            "history": "set_history" if op.view else "rebase_history",
             "single": op.num_returns == 1,
             "list": op.list_return,
             "returns": returns,
             "outputs": ["self" if inplace and o in ("self", "result") else o for o in outputs],
-            "view": op.view and op.list_return,
             "below": "ADInplaceOrView" if op.kind == "functional" and not op.view else "",
             "adapter": adapter_name(op.signature),
             "outs": [cpp_name(a) for a in op.args if a.is_out],

@@ -7,36 +7,57 @@
 #include "runtime/autograd/forward.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/copy.h"
+#include "runtime/schema.h"
 
 namespace tn {
 namespace {
 
+// Conjugate and negative views under operators that know nothing of them: operands are resolved; what is written is
+// computed plainly and copied back.
 class ResolveFallback final : public BoxedKernel {
  public:
   void call(OpRow& op, KeySet keys, std::span<const Arg> args, Value* out) override {
+    const bool mutates = op.info->is(OpInfo::kMutates);
     std::vector<Arg> resolved(args.begin(), args.end());
+    std::vector<Written> written;
     std::vector<Tensor> owned;
     std::vector<std::vector<Tensor>> lists;
     owned.reserve(args.size());
     lists.reserve(args.size());
-    for (Arg& a : resolved) {
+    for (size_t i = 0; i < resolved.size(); ++i) {
+      Arg& a = resolved[i];
       if (a.tag == Tag::Tensor) {
-        const Tensor& t = a.tensor();
+        const Tensor& t = args[i].tensor();
         if (!t->is_conj() && !t->is_neg()) continue;
-        TN_CHECK(!op.info->is(OpInfo::kMutates), op.info->name,
-                 ": expected a plain tensor, got a conjugate or negative view");
         owned.push_back(resolve(t));
+        if (mutates && schema_of(op).arguments()[i].is_write()) written.push_back({t, owned.back()});
         a = Arg::of(owned.back());
       } else if (a.tag == Tag::TensorList) {
+        const bool writes = mutates && schema_of(op).arguments()[i].is_write();
         std::vector<Tensor>& list = lists.emplace_back();
-        for (const Tensor& t : a.tensors())
-          list.push_back(t.defined() && (t->is_conj() || t->is_neg()) ? resolve(t) : t);
+        for (const Tensor& t : a.tensors()) {
+          const bool marked = t.defined() && (t->is_conj() || t->is_neg());
+          list.push_back(marked ? resolve(t) : t);
+          if (marked && writes) written.push_back({t, list.back()});
+        }
         a = Arg::of(TensorList(list));
       }
     }
     const KeySet below = keys & KeySet::below(DispatchKey::Conjugate);
     door::redispatch_boxed(op, below, resolved, out);
+    for (const Written& w : written) {
+      if (!(w.target.sizes() == w.plain.sizes())) resize_impl(*w.target.impl(), w.plain.sizes());
+      copy_into(w.target, w.plain);
+    }
+    for (int i = 0; i < op.info->num_returns && !written.empty(); ++i)
+      for (const Written& w : written)
+        if (out[i].tag() == Tag::Tensor && out[i].arg().t == w.plain.impl()) out[i] = Value(w.target);
   }
+
+ private:
+  struct Written {
+    Tensor target, plain;
+  };
 };
 
 // "AddBackward0" for aten::add.Tensor: upstream's node names, as far as the name alone tells.
@@ -60,30 +81,29 @@ class GraphMarker final : public BoxedKernel {
     if (door::keys_of(args) & ~thread_state.excluded & KeySet::kDual) forward::refuse(op.info->name + 6);
     const bool tracked = grad_mode() && (door::keys_of(args) & KeySet::kNeedsGrad) != 0;
     const KeySet below = keys & KeySet::below(DispatchKey::AutogradOther);
-    if (tracked && op.info->is(OpInfo::kInplace))
-      for (const Arg& a : args.first(1))
-        TN_CHECK(a.tag != Tag::Tensor || !a.t->requires_grad() || !is_leaf(a.tensor()),
-                 "a leaf Variable that requires grad is being used in an in-place operation.");
+    const bool inplace = op.info->is(OpInfo::kInplace);
+    if (inplace && !args.empty() && args[0].tag == Tag::Tensor) check_inplace(args[0].tensor(), tracked);
     door::redispatch_boxed(op, below, args, out);
     if (!tracked) return;
     Ref<Node> node;
     for (int i = 0; i < op.info->num_returns; ++i) {
       if (out[i].tag() == Tag::Tensor) {
-        mark(out[i].arg().tensor(), op, node);
+        mark(out[i].arg().tensor(), op, node, inplace);
       } else if (out[i].tag() == Tag::TensorList) {
-        for (const Tensor& t : out[i].arg().tensors()) mark(t, op, node);
+        for (const Tensor& t : out[i].arg().tensors()) mark(t, op, node, false);
       }
     }
   }
 
  private:
-  static void mark(const Tensor& t, const OpRow& op, Ref<Node>& node) {
+  static void mark(const Tensor& t, const OpRow& op, Ref<Node>& node, bool written) {
     if (!t.defined() || (!t.is_floating_point() && !t.is_complex())) return;
     if (!node)
       node = make_ref<RefusingNode>(node_name(*op.info),
                                     str(op.info->name, op.info->overload[0] ? "." : "", op.info->overload),
                                     "its derivative is not compiled yet");
-    set_history(t, node);
+    if (written) rebase_history(t, node);
+    else set_history(t, node);
   }
 };
 

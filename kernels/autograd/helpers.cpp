@@ -17,10 +17,6 @@ void spread(const std::vector<tn::Tensor>& grads, GradList& out, size_t first) {
   for (size_t i = 0; i < grads.size() && first + i < out.size(); ++i) out[first + i] = grads[i];
 }
 Tensor copy_of(const Tensor& t) { return at::clone(t); }
-void mark_multi_view(const std::vector<tn::Tensor>& views) {
-  for (const tn::Tensor& v : views)
-    if (v.defined() && v->autograd) v->autograd->multi_view = true;
-}
 void refuse_formula(const char* node, const char* inputs, const char* missing) {
   refuse(node, str("the gradient of ", inputs), str("its formula calls ", missing, ", which is not written yet"));
 }

@@ -46,11 +46,7 @@ const Tensor& native::detach_(const Tensor& self) {
            "called on these "
            "gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
            "torch/optim/optimizer.py as a solution.");
-  if (self->autograd) {
-    self->autograd->grad_fn = nullptr;
-    self->autograd->requires_grad = false;
-    self->set_requires_grad_bit(false);
-  }
+  forget_history(self);
   return self;
 }
 Tensor native::lift(const Tensor& self) { return self; }

@@ -7,6 +7,7 @@
 #include "generated/ops/copy.h"
 #include "generated/ops/detach.h"
 #include "generated/ops/empty_strided.h"
+#include "runtime/autograd/accumulator.h"
 #include "runtime/autograd/copy_slices.h"
 #include "runtime/autograd/engine.h"
 #include "runtime/autograd_meta.h"
@@ -94,6 +95,12 @@ AccumulateGrad::~AccumulateGrad() {
   if (meta && meta->accumulator == this) meta->accumulator = nullptr;
 }
 
+void forget_accumulator(const Tensor& leaf) {
+  if (!leaf->autograd) return;
+  const std::lock_guard lock(accumulator_mutex);
+  leaf->autograd->accumulator = nullptr;
+}
+
 Ref<Node> accumulator_of(const Tensor& leaf) {
   AutogradMeta& meta = autograd_meta(leaf);
   const std::lock_guard lock(accumulator_mutex);
@@ -151,7 +158,7 @@ const Ref<Node>& grad_fn_of(const Tensor& t) {
   static const Ref<Node> none;
   if (!t->autograd) return none;
   AutogradMeta& meta = *t->autograd;
-  if (meta.view_base.defined() && meta.attr_version != t->version()) catch_up_view(t, meta);
+  if (meta.view.base.defined() && meta.attr_version != t->version()) catch_up_view(t, meta);
   return meta.grad_fn;
 }
 
@@ -167,12 +174,14 @@ void set_history(const Tensor& result, const Ref<Node>& node) {
     return;
   }
   const uint32_t nr = node->add_input(result);
-  if (!differentiable(result)) return;
-  AutogradMeta& meta = autograd_meta(result);
+  if (differentiable(result)) set_edge(result, node, nr);
+}
+void set_edge(const Tensor& t, const Ref<Node>& node, uint32_t nr) {
+  AutogradMeta& meta = autograd_meta(t);
   meta.output_nr = nr;
   meta.grad_fn = node;
-  meta.attr_version = result->version();
-  result->set_requires_grad_bit(true);
+  meta.attr_version = t->version();
+  mark_needs_grad(t);
 }
 void set_history(TensorList results, const Ref<Node>& node) {
   for (const Tensor& t : results) set_history(t, node);
@@ -180,20 +189,14 @@ void set_history(TensorList results, const Ref<Node>& node) {
 
 void check_inplace(const Tensor& self, bool needs_graph) {
   if (!needs_graph || !grad_mode() || !self.defined()) return;
-  if (self.requires_grad() && is_leaf(self) && !is_view(self))
-    fail(ErrorKind::Runtime, "a leaf Variable that requires grad is being used in an in-place operation.");
   if (is_view(self)) {
-    const Tensor& base = self->autograd->view_base;
-    if (base.requires_grad() && is_leaf(base))
+    check_view_write(self, false);
+    if (self.requires_grad() && is_leaf(self->autograd->view.base))
       fail(ErrorKind::Runtime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
-    if (self->autograd->multi_view)
-      fail(ErrorKind::Runtime, "Output ", self->autograd->output_nr, " of ",
-           grad_fn_of(self) ? grad_fn_of(self)->name() : "a function",
-           " is a view and is being modified inplace. This view is the output of a function that returns multiple "
-           "views. Such functions "
-           "do not allow the output views to be modified inplace. You should replace the inplace operation by an "
-           "out-of-place one.");
   }
+  // As upstream, a view that has not caught up with a write to its base counts as the leaf that it was.
+  if (self.requires_grad() && !(self->autograd && self->autograd->grad_fn))
+    fail(ErrorKind::Runtime, "a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 void check_out(const char* op, const Tensor& out) {

@@ -37,15 +37,18 @@ class PreHook : public RefCounted {
   virtual void call(GradList& grads) = 0;
   static void destroy(PreHook* h) noexcept { delete h; }
 };
-// A hook on behalf of a tensor that it doesn't keep alive.
+// A hook on behalf of a tensor that it doesn't keep alive, for one of the node's gradients.
 class RetainHook : public PreHook {
  public:
-  explicit RetainHook(TensorImpl* target) : target_(target) {}
+  RetainHook(TensorImpl* target, uint32_t index) : target_(target), index_(index) {}
   Tensor lock() const;  // undefined once the tensor died
   void forget();
+  uint32_t index() const { return index_; }
+  void set_index(uint32_t index) { index_ = index; }
 
  private:
   TensorImpl* target_;
+  uint32_t index_;
 };
 // Sees, and may replace, what a node answered.
 class PostHook : public RefCounted {
@@ -164,8 +167,11 @@ Ref<Node> accumulator_of(const Tensor& leaf);
 // Makes `node` the history of a result. Undefined results, and those that can't have gradients, only take up a place.
 void set_history(const Tensor& result, const Ref<Node>& node);
 void set_history(TensorList results, const Ref<Node>& node);
+// The same where the node already knows the result as its `nr`-th.
+void set_edge(const Tensor& t, const Ref<Node>& node, uint32_t nr);
 // The same for a tensor that was written in place: a view passes the write on to its base's history.
 void rebase_history(const Tensor& self, Ref<Node> node);
+void rebase_edge(const Tensor& self, Ref<Node> node, uint32_t nr);
 // RuntimeError where writing this tensor in place would corrupt the graph.
 void check_inplace(const Tensor& self, bool needs_graph);
 // RuntimeError for an out= argument in a differentiable call.

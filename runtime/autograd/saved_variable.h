@@ -19,11 +19,14 @@ class PackedTensor : public RefCounted {
 using Packer = Ref<PackedTensor> (*)(const Tensor& t);
 extern constinit thread_local Packer saved_tensor_packer;
 
+class CopySlices;
+
 class SavedVariable {
  public:
   SavedVariable() = default;
   // `is_output`: a result of the node that saves it. Its history is the node itself, so only its data is kept here.
-  SavedVariable(const Tensor& t, bool is_output);
+  // `written_by`: that node, where it wrote to the tensor in place.
+  SavedVariable(const Tensor& t, bool is_output, const Node* written_by = nullptr);
   SavedVariable(OptionalTensor t, bool is_output) : SavedVariable(t ? *t : Tensor(), is_output) {}
 
   // The tensor as it was. RuntimeError when it was freed, or changed in place since.
@@ -43,10 +46,13 @@ class SavedVariable {
  private:
   void pack(const Tensor& t, Packer packer);
   Tensor unpacked(const Node& saved_for) const;
+  // Of a result: the node that saves it; where it wrote to a view, what the view has as history since.
+  Edge history(const Node& saved_for) const;
 
   Tensor data_;
-  Tensor tangent_;            // of an output; an input still has its own
-  Ref<PackedTensor> packed_;  // instead of data_
+  Tensor tangent_;                // of an output; an input still has its own
+  Ref<PackedTensor> packed_;      // instead of data_
+  CopySlices* slices_ = nullptr;  // owns the node that saves this, which wrote to a view
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;
   bool is_output_ = false;
