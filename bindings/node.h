@@ -16,6 +16,8 @@ PyObject* node_object(const Ref<Node>& node);
 // The node of such an object, or of a torch.autograd.Function's context; null with TypeError for other objects.
 Ref<Node> node_of(PyObject* object);
 bool is_node(PyObject* object);
+// The node of a method's own object; RuntimeError for a context whose graph is gone.
+Node& own_node(PyObject* self);
 
 // What nodes of both kinds of objects offer: name, next_functions, metadata, register_hook, ...
 PyObject* node_name(PyObject* self, PyObject*);
@@ -26,22 +28,23 @@ PyObject* node_sequence(PyObject* self, PyObject*);
 PyObject* node_set_sequence(PyObject* self, PyObject* value);
 PyObject* node_next_functions(PyObject* self, void*);
 PyObject* node_metadata(PyObject* self, void*);
+PyObject* node_input_metadata(PyObject* self, void*);
 PyObject* node_requires_grad(PyObject* self, void*);
 
-// Gradients to a tuple of tensors and Nones, and back from what a hook answered.
+// Gradients to a tuple of tensors and Nones.
 PyObject* grads_tuple(const GradList& grads);
-void take_grads(PyObject* answer, GradList& grads, const char* what);
 
 // A node that is a torch.autograd.Function.
 class FunctionNode;
 Node* function_node(PyObject* context);  // borrowed; null when the graph is gone
 
-bool bind_nodes(PyObject* module);
 bool bind_engine(PyObject* module);
 bool bind_function(PyObject* module);
 bool bind_forward_nodes(PyObject* module);
 bool bind_legacy_variable(PyObject* module);
 bool bind_saved_hooks(PyObject* module);
+bool bind_node_metadata(PyObject* autograd);
+bool bind_run_state(PyObject* module, PyObject* autograd);
 
 // New reference: the SavedTensor of a node, which it keeps alive.
 PyObject* saved_tensor_object(SavedVariable& saved, Node& owner);

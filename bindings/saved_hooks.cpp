@@ -236,7 +236,9 @@ SavedHooksScope::~SavedHooksScope() {
 
 bool bind_saved_hooks(PyObject* module) {
   const PyRef autograd = PyRef::adopt(PyObject_GetAttrString(module, "_autograd"));
-  if (!autograd || PyModule_AddFunctions(autograd.get(), methods) != 0) return false;
+  if (!autograd || PyModule_AddFunctions(autograd.get(), methods) != 0 || !bind_node_metadata(autograd.get()) ||
+      !bind_run_state(module, autograd.get()))
+    return false;
   if (saved_type.tp_name) return true;
   saved_type.tp_dealloc = dealloc_saved;
   saved_type.tp_methods = saved_methods;

@@ -85,7 +85,7 @@ void RetainHook::forget() {
 
 // ---- leaves ----------------------------------------------------------------------------------------------------
 
-AccumulateGrad::AccumulateGrad(const Tensor& variable) : Node("AccumulateGrad", UINT64_MAX), variable_(variable) {
+AccumulateGrad::AccumulateGrad(const Tensor& variable) : Node("torch::autograd::AccumulateGrad", UINT64_MAX), variable_(variable) {
   add_input(variable);
 }
 
@@ -130,8 +130,7 @@ Tensor clone_as(const Tensor& grad, const Tensor& variable) {
 GradList AccumulateGrad::apply(GradList&& grads) {
   Tensor& grad = grads[0];
   if (!grad.defined()) return {};
-  if (engine::tensor_hooks.leaf) engine::tensor_hooks.leaf(variable_, grad);
-  if (!grad.defined() || !variable_.requires_grad()) return {};
+  if (!variable_.requires_grad()) return {};
   static constinit std::mutex mutex;  // two threads may reach the same leaf
   {
     const std::lock_guard lock(mutex);
