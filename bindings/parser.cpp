@@ -223,9 +223,9 @@ namespace {
 
 // The Python-visible callable that __torch_function__ is told.
 PyRef public_callable(const Function& f) {
-  static constexpr const char* kApis[][2] = {{"torch.nn", "_nn"},         {"torch.linalg", "_linalg"},
-                                             {"torch.fft", "_fft"},       {"torch.special", "_special"},
-                                             {"torch.sparse", "_sparse"}, {"torch.nested", "_nested"}};
+  static constexpr const char* kApis[][2] = {
+      {"torch.nn", "_nn"},           {"torch._C._nn", "_nn"},     {"torch.linalg", "_linalg"}, {"torch.fft", "_fft"},
+      {"torch.special", "_special"}, {"torch.sparse", "_sparse"}, {"torch.nested", "_nested"}};
   if (f.method) return PyRef::check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_class), f.name));
   const PyRef core = PyRef::check(PyImport_ImportModule("torch._C"));
   const char* api = "_VariableFunctions";

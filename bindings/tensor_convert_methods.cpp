@@ -1,4 +1,5 @@
 // to, float and their kin, contiguous, copy_, set_, type.
+#include "bindings/custom_geometry.h"
 #include "bindings/hand_method.h"
 #include "bindings/objects.h"
 #include "bindings/tensor_parts.h"
@@ -138,12 +139,12 @@ constexpr Function kContiguous{"contiguous", kContiguousSignature, 1, true, -1, 
 constexpr Function kIsContiguous{"is_contiguous", kContiguousSignature, 1, true, -1, "torch.Tensor"};
 PyObject* contiguous(PyObject* self, Parsed& p, int) {
   const Tensor& t = tensor_of(self);
-  if (t.is_contiguous(static_cast<MemoryFormat>(p.arg(1).i))) return Py_NewRef(self);
+  if (asked_contiguous(t, static_cast<MemoryFormat>(p.arg(1).i))) return Py_NewRef(self);
   static OpRow& op = required_op("aten::contiguous", "");
   return wrap(call_tensor(op, {p.args(), 2}, t.numel() >= kLargeNumel));
 }
 PyObject* is_contiguous(PyObject* self, Parsed& p, int) {
-  return new_bool(tensor_of(self).is_contiguous(static_cast<MemoryFormat>(p.arg(1).i)));
+  return new_bool(asked_contiguous(tensor_of(self), static_cast<MemoryFormat>(p.arg(1).i)));
 }
 
 // ---- copy_
