@@ -296,7 +296,11 @@ class Derivatives:
         arguments = {a.name: a for a in op.args}
         saves_before, saves_after, clones_self = [], [], False
         for s in node.saved:
-            expr = s.expr.replace("c10::SymIntArrayRef", "IntArrayRef").replace("->sym_sizes()", "->sizes()")
+            expr = (
+                s.expr.replace("c10::SymIntArrayRef", "IntArrayRef")
+                .replace("->sym_sizes()", "->sizes()")
+                .replace(".sym_size(", ".size(")
+            )
             if s.kind == "tensor":
                 source = s.name
                 if s.is_output and inplace:
