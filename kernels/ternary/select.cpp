@@ -62,7 +62,7 @@ Tensor select(const OpInfo& op, const Tensor& mask, const Tensor& a, const Tenso
 // The value as a tensor of self's dtype; upstream refuses a value that the dtype can't hold.
 Tensor value_for(const Tensor& self, const Scalar& value) {
   const Tensor one = empty({}, self.dtype(), self.device());
-  if (!one.is_meta()) store_scalar(value, self.dtype(), one.raw_data(), true);
+  if (!one.is_meta()) store_scalar(value, self.dtype(), one->raw_data(), true);
   return one;
 }
 void check_mask(const Tensor& self, const Tensor& mask) {
