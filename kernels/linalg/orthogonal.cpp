@@ -92,10 +92,8 @@ void ormqr_meta(Outputs& outs, const Tensor& input, const Tensor& tau, const Ten
   TN_CHECK(input.dim() >= 2, "torch.ormqr: input must have at least 2 dimensions.");
   TN_CHECK(other.dim() >= 2, "torch.ormqr: other must have at least 2 dimensions.");
   const int64_t side = left ? -2 : -1;
-  TN_CHECK(tau.dim() >= 1 && other.size(side) >= tau.size(-1), "torch.ormqr: other.shape[", side,
-           "] must be greater than or equal to tau.shape[-1]");
   TN_CHECK(other.size(side) == input.size(-2), "torch.ormqr: other.shape[", side, "] must be equal to input.shape[-2]");
-  TN_CHECK(std::min(other.size(side), input.size(-1)) == tau.size(-1),
+  TN_CHECK(tau.dim() >= 1 && std::min(other.size(side), input.size(-1)) == tau.size(-1),
            "torch.ormqr: tau.shape[-1] must be equal to min(other.shape[", side, "], input.shape[-1])");
   TN_CHECK(input.dim() - tau.dim() == 1,
            "torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to ", tau.dim(),
