@@ -30,8 +30,7 @@ void add_root(PyObject* tensor, PyObject* grad, Py_ssize_t i, engine::Request& r
   Edge edge;
   if (is_tensor(tensor)) edge = gradient_edge(tensor_of(tensor));
   else
-    TN_CHECK(edge_argument(tensor, &edge), "element ", i,
-             " of tensors tuple is neither a Tensor nor a GradientEdge, but ", type_name(tensor));
+    TN_CHECK(edge_argument(tensor, &edge), "element ", i, " of tensors tuple is neither a Tensor nor a GradientEdge");
   TN_CHECK(edge, "element ", i, " of tensors does not require grad and does not have a grad_fn");
   if (is_tensor(grad)) {
     request.grads.push_back(tensor_of(grad));
@@ -76,7 +75,7 @@ PyObject* run_backward(PyObject*, PyObject* args, PyObject* kwargs) {
     for (Py_ssize_t i = 0; i < n; ++i) add_root(PyTuple_GET_ITEM(tensors, i), PyTuple_GET_ITEM(grads, i), i, request);
     const bool some = inputs && inputs != Py_None && !(PyTuple_Check(inputs) && PyTuple_GET_SIZE(inputs) == 0);
     if (some) {
-      TN_CHECK(PyTuple_Check(inputs), "inputs argument is expected to be a tuple, but got ", type_name(inputs));
+      TN_CHECK(PyTuple_Check(inputs), "inputs to run_backward must be a tuple, got ", type_name(inputs));
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i)
         request.wanted.push_back(wanted_edge(PyTuple_GET_ITEM(inputs, i), accumulate != 0));
     }
@@ -87,11 +86,9 @@ PyObject* run_backward(PyObject*, PyObject* args, PyObject* kwargs) {
       results = engine::run(std::move(request));
     }
     if (!some || accumulate) Py_RETURN_NONE;
-    for (const Tensor& t : results)
-      TN_CHECK(allow_unreachable || t.defined(),
-               "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-               "this is the desired "
-               "behavior.");
+    for (size_t i = 0; i < results.size(); ++i)
+      TN_CHECK(allow_unreachable || results[i].defined(), "The differentiated Tensor at index ", i,
+               " appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
     return grads_tuple(results);
   });
 }

@@ -5,6 +5,7 @@
 
 #include "bindings/py.h"
 #include "runtime/autograd/saved_variable.h"
+#include "runtime/keyset.h"
 
 namespace tn::py {
 
@@ -32,6 +33,7 @@ class FunctionNode final : public Node {
     pyobj = context;  // grad_fn is the context itself
   }
   ~FunctionNode() override {
+    if (!Py_IsInitialized()) return;
     const GilAcquire gil;
     context_of(context_)->node = nullptr;
     Py_DECREF(context_);
@@ -75,5 +77,19 @@ bool contains(PyObject* tuple, PyObject* item);
 void bump_dirty(PyObject* dirty);
 // All of forward's results as apply() answers them.
 PyRef finish_outputs(Finish f, PyObject* results);
+// Then their tangents, by the class's jvp; `self` is the context's object.
+void finish_tangents(const Finish& f, PyObject* self, PyObject* results, PyObject* outputs);
+
+// No tangents for the scope, as in forward and jvp themselves.
+class FwGradModeGuard {
+ public:
+  explicit FwGradModeGuard(bool on) : before_(thread_state.fw_grad_mode) { set_fw_grad_mode(on); }
+  ~FwGradModeGuard() { set_fw_grad_mode(before_); }
+  FwGradModeGuard(const FwGradModeGuard&) = delete;
+  FwGradModeGuard& operator=(const FwGradModeGuard&) = delete;
+
+ private:
+  bool before_;
+};
 
 }  // namespace tn::py

@@ -94,31 +94,50 @@ std::string_view class_name(const Node& node) {
   return colons == name.npos ? name : name.substr(colons + 2);
 }
 
-// One class a name, as upstream has them, and like upstream's builtin and never freed.
-PyTypeObject* class_of(Node& node) {
-  static auto& classes = *new std::unordered_map<std::string, PyTypeObject*>();
-  PyTypeObject*& type = classes[std::string(class_name(node))];
-  if (type) return type;
-  auto* const made = new PyTypeObject();
-  const auto* const name = new std::string(class_name(node));
-  auto& own = *new std::vector<PyGetSetDef>(std::begin(properties), std::end(properties) - 1);
-  if (node.leaf()) own.push_back({"variable", variable, nullptr, nullptr, nullptr});
-  for (const PyGetSetDef* p = saved_properties(node); p->name; ++p) own.push_back(*p);
-  own.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
-  made->tp_dealloc = dealloc;
-  made->tp_traverse = traverse;
-  made->tp_clear = clear;
-  made->tp_repr = repr;
-  made->tp_call = call;
-  made->tp_methods = methods;
-  made->tp_getset = own.data();
-  if (!ready_type(*made, name->c_str(), sizeof(NodeObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC))
+struct NodeClass {
+  PyTypeObject* type = nullptr;
+  bool shows_saved = false;
+};
+NodeClass& class_entry(const std::string& name) {
+  static auto& classes = *new std::unordered_map<std::string, NodeClass>();
+  const auto [it, fresh] = classes.try_emplace(name);
+  if (it->second.type) return it->second;
+  auto* const type = new PyTypeObject();
+  type->tp_dealloc = dealloc;
+  type->tp_traverse = traverse;
+  type->tp_clear = clear;
+  type->tp_repr = repr;
+  type->tp_call = call;
+  type->tp_methods = methods;
+  type->tp_getset = properties;
+  if (!ready_type(*type, it->first.c_str(), sizeof(NodeObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC))
     throw PythonError();
+  it->second.type = type;
+  return it->second;
+}
+
+void add_properties(PyTypeObject* type, PyGetSetDef* list) {
+  for (; list->name; ++list) {
+    const PyRef descriptor = PyRef::check(PyDescr_NewGetSet(type, list));
+    if (PyDict_SetItemString(type->tp_dict, list->name, descriptor.get()) < 0) throw PythonError();
+  }
+}
+
+// What a node keeps for its backward is known from its first object on.
+PyTypeObject* class_of(Node& node) {
+  const std::string name(class_name(node));
+  NodeClass& known = class_entry(name);
+  if (known.shows_saved) return known.type;
+  static PyGetSetDef leaf_properties[] = {{"variable", variable, nullptr, nullptr, nullptr},
+                                          {nullptr, nullptr, nullptr, nullptr, nullptr}};
+  add_properties(known.type, node.leaf() ? leaf_properties : saved_properties(node));
+  PyType_Modified(known.type);
+  known.shows_saved = true;
   // torch.autograd.graph.Node knows a node's class by its place here.
   const PyRef functions = PyRef::check(PyImport_ImportModule("torch._C._functions"));
-  if (PyObject_SetAttrString(functions.get(), name->c_str(), reinterpret_cast<PyObject*>(made)) < 0)
+  if (PyObject_SetAttrString(functions.get(), name.c_str(), reinterpret_cast<PyObject*>(known.type)) < 0)
     throw PythonError();
-  return type = made;
+  return known.type;
 }
 
 }  // namespace
@@ -178,6 +197,10 @@ bool is_node(PyObject* object) { return Py_TYPE(object)->tp_dealloc == dealloc; 
 Ref<Node> node_of(PyObject* object) {
   if (is_node(object)) return Ref<Node>::share(node_in(object));
   return Ref<Node>::share(function_node(object));
+}
+
+PyObject* node_class(const char* name) {
+  return guarded([&] { return reinterpret_cast<PyObject*>(class_entry(name).type); });
 }
 
 PyObject* node_object(const Ref<Node>& node) {

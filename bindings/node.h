@@ -13,6 +13,8 @@ namespace tn::py {
 
 // New reference: the node's object, None for a null node.
 PyObject* node_object(const Ref<Node>& node);
+// Borrowed: the class of nodes of this name, as upstream builtin and never freed; null with an exception set.
+PyObject* node_class(const char* name);
 // The node of such an object, or of a torch.autograd.Function's context; null with TypeError for other objects.
 Ref<Node> node_of(PyObject* object);
 bool is_node(PyObject* object);
@@ -38,6 +40,9 @@ PyObject* grads_tuple(const GradList& grads);
 class FunctionNode;
 Node* function_node(PyObject* context);  // borrowed; null when the graph is gone
 
+// Borrowed: the context that such a node keeps; null for other nodes.
+PyObject* owned_context(const Node& node);
+
 bool bind_engine(PyObject* module);
 bool bind_function(PyObject* module);
 bool bind_forward_nodes(PyObject* module);
@@ -51,7 +56,7 @@ PyObject* saved_tensor_object(SavedVariable& saved, Node& owner);
 // The `_saved_*` and `_raw_saved_*` properties of a node's class; lives forever.
 PyGetSetDef* saved_properties(Node& node);
 
-// Hooks that user code pushes while it lives, and doesn't pop, end with it: a backward leaves none behind.
+// What user code pushes and pops while it lives ends with it: a backward leaves the hooks as it found them.
 class SavedHooksScope {
  public:
   SavedHooksScope();
@@ -60,7 +65,7 @@ class SavedHooksScope {
   SavedHooksScope& operator=(const SavedHooksScope&) = delete;
 
  private:
-  size_t depth_;
+  void* before_ = nullptr;
 };
 
 }  // namespace tn::py

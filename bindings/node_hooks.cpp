@@ -4,6 +4,7 @@
 
 #include "bindings/node.h"
 #include "bindings/object_type.h"
+#include "bindings/objects.h"
 #include "bindings/tensor.h"
 #include "runtime/autograd/engine.h"
 
@@ -36,7 +37,8 @@ std::string name_of(PyObject* hook) {
   return text ? text : "<unknown>";
 }
 std::string type_text(const Tensor& t) {
-  return str(t.device().is_cpu() ? "CPU" : device_type_name(t.device().type), scalar_type_name(t.dtype()), "Type");
+  const PyRef name = PyRef::check(tensor_type_name(t));
+  return PyUnicode_AsUTF8(name.get());
 }
 
 // What a hook answers for a gradient: one of its kind, or None.
@@ -53,14 +55,13 @@ void check_answer(PyObject* answer, PyObject* before, PyObject* hook) {
 void check_answers(PyObject* answers, PyObject* before, PyObject* hook) {
   if (!PyTuple_Check(answers)) raise(PyExc_TypeError, "expected tuple, but hook returned '%s'", type_name(answers));
   const Py_ssize_t n = PyTuple_GET_SIZE(before);
-  TN_CHECK(PyTuple_GET_SIZE(answers) == n, "hook '", name_of(hook), "' has returned an incorrect number of values (got ",
-           PyTuple_GET_SIZE(answers), ", but expected ", n, ")");
+  TN_CHECK(PyTuple_GET_SIZE(answers) == n, "hook '", name_of(hook),
+           "' has returned an incorrect number of values (got ", PyTuple_GET_SIZE(answers), ", but expected ", n, ")");
   for (Py_ssize_t i = 0; i < n; ++i) check_answer(PyTuple_GET_ITEM(answers, i), PyTuple_GET_ITEM(before, i), hook);
 }
 Tensor gradient_of(PyObject* o) { return o == Py_None ? Tensor() : tensor_of(o); }
 void take(PyObject* tuple, GradList& grads) {
-  for (size_t i = 0; i < grads.size(); ++i)
-    grads[i] = gradient_of(PyTuple_GET_ITEM(tuple, static_cast<Py_ssize_t>(i)));
+  for (size_t i = 0; i < grads.size(); ++i) grads[i] = gradient_of(PyTuple_GET_ITEM(tuple, static_cast<Py_ssize_t>(i)));
 }
 
 // Hooks see an undefined gradient as None.
@@ -165,6 +166,8 @@ void accumulated_hooks(const Tensor& leaf) {
   const PyRef hooks = PyRef::check(PyMapping_Values(dict));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(hooks.get()); ++i) {
     const PyRef answer = PyRef::check(PyObject_CallOneArg(PyList_GET_ITEM(hooks.get(), i), self.get()));
+    if (answer.get() != Py_None && !is_tensor(answer.get()))
+      raise(PyExc_TypeError, "expected Variable, but hook returned '%s'", type_name(answer.get()));
     TN_CHECK(answer.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
   }
 }

@@ -139,7 +139,7 @@ void set_needs(PyObject*, const Tensor& t, PyObject* value) {
 }
 
 void set_backward_hooks(PyObject* self, const Tensor&, PyObject* value) {
-  if (!value) raise(PyExc_RuntimeError, "Deletion of _backward_hooks not allowed!");
+  if (!value) raise(PyExc_RuntimeError, "Deletion of _backwards_hooks not allowed!");
   auto* const o = reinterpret_cast<TensorObject*>(self);
   Py_XSETREF(o->backward_hooks, value == Py_None ? nullptr : Py_NewRef(value));
 }
@@ -200,6 +200,11 @@ constexpr Property kProperties[] = {
     {"_grad_fn",
      [](PyObject*, const Tensor& t) -> PyObject* {
        return t->autograd ? node_object(grad_fn_of(t)) : Py_NewRef(Py_None);
+     },
+     [](PyObject*, const Tensor& t, PyObject* value) {
+       TN_CHECK(value, "Deletion of _grad_fn not allowed. Detach tensor instead!");
+       TN_CHECK(value == Py_None, "_grad_fn can be only set to None");
+       at::detach_(t);
      }},
     {"grad_dtype", [](PyObject*, const Tensor& t) { return Py_XNewRef(dtype_object(t.dtype())); },
      [](PyObject*, const Tensor& t, PyObject* v) {

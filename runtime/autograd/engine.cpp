@@ -304,14 +304,14 @@ GradList Run::go() {
   check_gradients(request_.roots, request_.grads, nullptr);
   count();
   if (!request_.wanted.empty()) mark_needed();
-  {
-    const GradModeGuard mode(request_.create_graph);
-    give_roots();
-    while (!ready_.empty()) {
-      const Ref<Node> node = ready_.top().node;
-      ready_.pop();
-      evaluate_or_explain(node);
-    }
+  const GradModeGuard mode(request_.create_graph);
+  give_roots();
+  const ThreadState inside = thread_state;  // what a hook switches ends with its node
+  while (!ready_.empty()) {
+    const Ref<Node> node = ready_.top().node;
+    ready_.pop();
+    evaluate_or_explain(node);
+    thread_state = inside;
   }
   for (size_t i = 0; i < callbacks_.size(); ++i) callbacks_[i].call(callbacks_[i].data);  // one may queue another
   return std::move(results_);

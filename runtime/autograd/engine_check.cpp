@@ -33,8 +33,8 @@ Tensor reduced(const Tensor& g, IntView to, size_t index, const Node* who) {
 }
 
 Tensor on_device(const Tensor& g, Device device, size_t index, const Node* who) {
-  TN_CHECK(g.dim() == 0, blame(who), "invalid gradient at index ", index, " - expected device ", device.str(), " but got ",
-           g.device().str());
+  TN_CHECK(g.dim() == 0, blame(who), "invalid gradient at index ", index, " - expected device ", device.str(),
+           " but got ", g.device().str());
   return at::to(g, device, g.dtype());
 }
 
@@ -50,9 +50,9 @@ void check_gradients(const std::vector<Edge>& edges, GradList& grads, const Node
     const InputMeta& m = e.node->inputs[e.input];
     if (m.is_undefined()) continue;
     if (g.sizes() != m.shape.sizes()) g = reduced(g, m.shape.sizes(), i, who);
-    TN_CHECK(g.is_floating_point() || (g.is_complex() && is_complex(m.dtype)), "Function ", who ? who->name() : "root",
-             ": expected a floating point gradient at index ", i, is_complex(m.dtype) ? " or a complex one" : "",
-             ", got ", scalar_type_name(g.dtype()));
+    TN_CHECK(g.is_floating_point() || is_complex(m.dtype) == g.is_complex(), "Function ", who ? who->name() : "root",
+             ": expected a ", is_complex(m.dtype) ? "complex" : "real", " gradient at index ", i, ", got ",
+             scalar_type_name(g.dtype()));
     if (g.dtype() != m.dtype) g = at::to(g, m.dtype);
     if (!(g.device() == m.device)) g = on_device(g, m.device, i, who);
   }
