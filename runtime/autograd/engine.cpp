@@ -12,6 +12,7 @@
 #include "generated/ops/to.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/keyset.h"
+#include "runtime/profile.h"
 
 namespace tn::engine {
 
@@ -196,6 +197,8 @@ void Run::check(const Node& node, GradList& grads) {
 }
 
 void Run::evaluate(const Ref<Node>& node) {
+  const profile::NodeRange range("autograd::engine::evaluate_function: ", node->name(), node->sequence(),
+                                 profile::Scope::Function);
   Pending& p = nodes_.find(node.get())->second;
   GradList grads = std::move(p.grads);
   grads.resize(std::max(grads.size(), node->num_inputs()));
@@ -215,7 +218,11 @@ void Run::evaluate(const Ref<Node>& node) {
   const bool post = !node->post_hooks.empty();
   GradList kept;
   if (post) kept = grads;
-  GradList results = node->apply(std::move(grads));
+  GradList results = [&] {
+    const profile::NodeRange running("", node->name(), node->sequence(), profile::Scope::Backward,
+                                     TensorList(grads.data(), grads.size()));
+    return node->apply(std::move(grads));
+  }();
   check(*node, results);
   for (const Ref<PostHook>& h : node->post_hooks) h->call(results, kept);
   if (anomaly.enabled && anomaly.check_nan) {
