@@ -18,7 +18,7 @@ namespace {
 
 void fail_input_saved() {
   fail(ErrorKind::Runtime,
-       "A input that has been returned as-is as output is being saved for backward. This is not supported if you "
+       "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
        "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or "
        "setup ctx inside the forward function itself.");
 }

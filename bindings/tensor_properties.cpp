@@ -2,6 +2,7 @@
 #include <string>
 
 #include "bindings/convert.h"
+#include "bindings/custom_geometry.h"
 #include "bindings/node.h"
 #include "bindings/objects.h"
 #include "bindings/tensor.h"
@@ -162,11 +163,11 @@ void set_volatile(PyObject*, const Tensor&, PyObject*) {
 
 template <DeviceType kType>
 PyObject* on_device(PyObject*, const Tensor& t) {
-  return new_bool(t.device().type == kType);
+  return new_bool(asked_device(t).type == kType);
 }
 template <Layout kLayout>
 PyObject* has_layout(PyObject*, const Tensor& t) {
-  return new_bool(t.layout() == kLayout);
+  return new_bool(asked_layout(t) == kLayout);
 }
 template <const char* const& kName>
 PyObject* operator_property(PyObject*, const Tensor& t) {
@@ -243,11 +244,11 @@ constexpr Property kProperties[] = {
     {"_python_dispatch", [](PyObject*, const Tensor& t) { return new_bool(t->python_dispatch); }},
     {"_has_symbolic_sizes_strides", [](PyObject*, const Tensor&) { return new_bool(false); }},
     {"volatile", get_volatile, set_volatile},
-    {"shape", [](PyObject*, const Tensor& t) { return size_object(t.sizes()); }},
-    {"ndim", [](PyObject*, const Tensor& t) { return PyLong_FromLongLong(t.dim()); }},
+    {"shape", [](PyObject*, const Tensor& t) { return asked_sizes(t); }},
+    {"ndim", [](PyObject*, const Tensor& t) { return asked_dim(t); }},
     {"dtype", [](PyObject*, const Tensor& t) { return Py_XNewRef(dtype_object(t.dtype())); }},
-    {"layout", [](PyObject*, const Tensor& t) { return Py_XNewRef(layout_object(t.layout())); }},
-    {"device", [](PyObject*, const Tensor& t) { return device_object(t.device()); }},
+    {"layout", [](PyObject*, const Tensor& t) { return Py_XNewRef(layout_object(asked_layout(t))); }},
+    {"device", [](PyObject*, const Tensor& t) { return device_object(asked_device(t)); }},
     {"itemsize", [](PyObject*, const Tensor& t) { return PyLong_FromSize_t(t.itemsize()); }},
     {"nbytes",
      [](PyObject*, const Tensor& t) { return PyLong_FromSize_t(static_cast<size_t>(t.numel()) * t.itemsize()); }},

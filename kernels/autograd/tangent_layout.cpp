@@ -1,5 +1,4 @@
 // Tensors that lie as others do, for tangents and their batches.
-#include "generated/ops/as_strided.h"
 #include "generated/ops/zeros.h"
 #include "generated/slots/autograd.h"
 
@@ -32,7 +31,7 @@ Tensor native::_new_zeros_with_same_feature_meta(const Tensor& self, const Tenso
     strides.push_back(other.stride(d));
   }
   const Tensor all = at::zeros({total}, other.dtype(), other.layout(), other.device());
-  return at::as_strided(all, sizes, strides, other.storage_offset());
+  return alias_with_geometry(all, sizes, strides, other.storage_offset());
 }
 
 bool native::_has_same_storage_numel(const Tensor& self, const Tensor& other) {

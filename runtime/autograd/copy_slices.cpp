@@ -1,10 +1,15 @@
 #include "runtime/autograd/copy_slices.h"
 
+#include <algorithm>
+
+#include "generated/ops/arange.h"
 #include "generated/ops/as_strided.h"
-#include "generated/ops/as_strided_scatter.h"
 #include "generated/ops/clone.h"
 #include "generated/ops/copy.h"
+#include "generated/ops/index_add.h"
 #include "generated/ops/new_empty_strided.h"
+#include "generated/ops/new_zeros.h"
+#include "generated/ops/reshape.h"
 #include "generated/ops/zero.h"
 #include "runtime/autograd/saved_variable.h"
 #include "runtime/autograd_meta.h"
@@ -87,18 +92,52 @@ AsStridedBackward::AsStridedBackward(const ViewInfo& info, const Tensor& view)
   add_input(view);
 }
 
+namespace {
+
+// Whether two elements of such a window may share memory.
+bool may_overlap(const Shape& shape) {
+  std::vector<std::pair<int64_t, int64_t>> order;
+  for (size_t d = 0; d < shape.sizes().size(); ++d)
+    if (shape.sizes()[d] > 1) order.emplace_back(shape.strides()[d], shape.sizes()[d]);
+  std::sort(order.begin(), order.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : order) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+int64_t elements_until_end(const Shape& shape, int64_t offset) {
+  return static_cast<int64_t>(storage_bytes(shape.sizes(), shape.strides(), offset, 1));
+}
+// The same sizes and strides over the numbers 0, 1, ...: where each element lies.
+Tensor places(int64_t length, const Shape& shape, int64_t offset, Device device) {
+  const Tensor all = at::arange(Scalar(length), ScalarType::Long, Layout::Strided, device);
+  return at::reshape(at::as_strided(all, shape.sizes(), shape.strides(), offset), {-1});
+}
+
+}  // namespace
+
+// The gradient lies in memory as the base and its view do, zero where only the base shows it. Made from grad, so that a
+// batch of gradients gives a batch.
 GradList AsStridedBackward::apply(GradList&& grads) {
   GradList results(1);
-  if (!grads[0].defined()) return results;
-  const Tensor zeros = at::new_empty_strided(grads[0], base_.sizes(), base_.strides(), dtype_);
-  at::zero_(zeros);
+  const Tensor& grad = grads[0];
+  if (!grad.defined()) return results;
   if (replay_) {
-    at::copy_(replay_->forward(zeros), grads[0]);
+    const Tensor zeros = at::new_empty_strided(grad, base_.sizes(), base_.strides(), dtype_);
+    at::zero_(zeros);
+    at::copy_(replay_->forward(zeros), grad);
     results[0] = zeros;
-  } else {
-    results[0] =
-        at::as_strided_scatter(zeros, grads[0], view_.sizes(), view_.strides(), zeros.storage_offset() + offset_);
+    return results;
   }
+  const int64_t base_at = std::max<int64_t>(-offset_, 0), view_at = std::max<int64_t>(offset_, 0);
+  const int64_t length = std::max(elements_until_end(base_, base_at), elements_until_end(view_, view_at));
+  Tensor whole = at::new_zeros(grad, {length});
+  if (may_overlap(view_))
+    whole = at::index_add(whole, 0, places(length, view_, view_at, grad.device()), at::reshape(grad, {-1}));
+  else at::copy_(at::as_strided(whole, view_.sizes(), view_.strides(), view_at), grad);
+  results[0] = at::as_strided(whole, base_.sizes(), base_.strides(), base_at);
   return results;
 }
 
@@ -140,6 +179,8 @@ void rebase_edge(const Tensor& self, Ref<Node> node, uint32_t nr) {
   const Ref<Node> slices = make_ref<CopySlices>(meta.view, self, std::move(node));
   const bool had = self.requires_grad();
   set_edge(base, slices, 0);
+  // The view catches up below, even if it did so between the write and now.
+  meta.attr_version = self->version() - 1;
   if (had) move_hooks(base, old_fn, slices);
   grad_fn_of(self);
 }

@@ -10,6 +10,7 @@
 #include "generated/ops/ne.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/keyset.h"
+#include "runtime/profile.h"
 
 namespace tn::engine {
 
@@ -203,6 +204,8 @@ bool Run::capture(const Pending& p, const GradList& grads) {
 // In upstream's order: hooks of tensors, captures, hooks before the node, the node, its checks, hooks after it.
 void Run::evaluate(const Ref<Node>& node) {
   const Evaluating now(node.get());
+  const profile::NodeRange range("autograd::engine::evaluate_function: ", node->name(), node->sequence(),
+                                 profile::Scope::Function);
   Pending& p = nodes_.find(node.get())->second;
   GradList grads = std::move(p.grads);
   grads.resize(std::max(grads.size(), node->num_inputs()));
@@ -213,7 +216,11 @@ void Run::evaluate(const Ref<Node>& node) {
   for (size_t i = 0; i < node->pre_hooks.size(); ++i) Ref<PreHook>(node->pre_hooks[i])->call(grads);
   GradList given;
   if (!node->post_hooks.empty()) given = grads;
-  GradList results = node->apply(std::move(grads));
+  GradList results = [&] {
+    const profile::NodeRange running("", node->name(), node->sequence(), profile::Scope::Backward,
+                                     TensorList(grads.data(), grads.size()));
+    return node->apply(std::move(grads));
+  }();
   check_gradients(node->edges, results, node.get());
   // One that came while the node ran sees no gradients.
   for (size_t i = 0; i < node->post_hooks.size(); ++i) {

@@ -142,7 +142,7 @@ GradList AccumulateGrad::apply(GradList&& grads) {
       if (grad_mode()) into = clone_as(grad, variable_);
       else if (grad->use_count() <= holders && obeys) into = at::detach(grad);
       else into = clone_as(at::detach(grad), variable_);
-    } else if (!grad_mode() && !into->python_dispatch) {
+    } else if (!grad_mode()) {
       at::add_(into, grad);
     } else {
       into = at::add(into, grad);
