@@ -18,8 +18,9 @@ namespace {
 
 PyTypeObject function_type;
 
-constexpr PyObject* Context::* kObjects[] = {&Context::to_save, &Context::non_differentiable, &Context::dirty_tensors,
-                                             &Context::saved_for_forward, &Context::needs_input_grad};
+constexpr PyObject* Context::* kObjects[] = {&Context::to_save,          &Context::non_differentiable,
+                                             &Context::dirty_tensors,    &Context::saved_for_forward,
+                                             &Context::needs_input_grad, &Context::metadata};
 }  // namespace
 
 GradList FunctionNode::apply(GradList&& grads) {
@@ -65,6 +66,9 @@ GradList FunctionNode::apply(GradList&& grads) {
 
 PyObject* owned_context(const Node& node) {
   return dynamic_cast<const FunctionNode*>(&node) ? static_cast<PyObject*>(node.pyobj) : nullptr;
+}
+PyObject** context_metadata(PyObject* object) {
+  return PyType_IsSubtype(Py_TYPE(object), &function_type) ? &context_of(object)->metadata : nullptr;
 }
 Node* function_node(PyObject* object) {
   return PyType_IsSubtype(Py_TYPE(object), &function_type) ? context_of(object)->node : nullptr;

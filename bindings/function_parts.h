@@ -16,6 +16,7 @@ struct Context {
   PyObject* dirty_tensors;
   PyObject* saved_for_forward;
   PyObject* needs_input_grad;
+  PyObject* metadata;  // the node's, which the context keeps once the graph is gone
   bool materialize_grads;
   bool materialize_non_diff_grads;
   Node* node;  // borrowed; the node owns this context
@@ -31,6 +32,7 @@ class FunctionNode final : public Node {
     name_ = own_name_.c_str();
     context_of(context)->node = this;
     pyobj = context;  // grad_fn is the context itself
+    if (metadata) context_of(context)->metadata = Py_NewRef(static_cast<PyObject*>(metadata));
   }
   ~FunctionNode() override {
     if (!Py_IsInitialized()) return;

@@ -143,6 +143,7 @@ PyTypeObject* class_of(Node& node) {
 }  // namespace
 
 PyObject* node_name(PyObject* self, PyObject*) {
+  if (context_metadata(self) && !function_node(self)) return PyUnicode_FromString(Py_TYPE(self)->tp_name);
   return guarded([&] { return PyUnicode_FromString(own_node(self).name()); });
 }
 PyObject* node_register_hook(PyObject* self, PyObject* hook) {

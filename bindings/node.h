@@ -42,6 +42,8 @@ Node* function_node(PyObject* context);  // borrowed; null when the graph is gon
 
 // Borrowed: the context that such a node keeps; null for other nodes.
 PyObject* owned_context(const Node& node);
+// Where a context keeps its node's metadata; null for other objects.
+PyObject** context_metadata(PyObject* object);
 
 bool bind_engine(PyObject* module);
 bool bind_function(PyObject* module);

@@ -1,5 +1,5 @@
-// What a node knows beside its edges: the values that it takes (_input_metadata), and where it was made (metadata, which
-// anomaly mode fills).
+// What a node knows beside its edges: the values that it takes (_input_metadata), and where it was made (metadata,
+// which anomaly mode fills).
 #include <string>
 
 #include "bindings/node.h"
@@ -64,13 +64,12 @@ void explain(const Node& node) {
   const GilAcquire gil;
   const SavedError error;
   try {
-    auto* metadata = static_cast<PyObject*>(node.metadata);
-    explain_one(metadata, node.name(), false);
-    while (PyObject* const parent = metadata ? PyDict_GetItemString(metadata, kParent) : nullptr) {
-      const Ref<Node> above = node_of(parent);
-      if (!above) return;
-      metadata = static_cast<PyObject*>(above->metadata);
-      explain_one(metadata, above->name(), true);
+    PyRef metadata = PyRef::share(static_cast<PyObject*>(node.metadata));
+    explain_one(metadata.get(), node.name(), false);
+    while (PyObject* const parent = metadata ? PyDict_GetItemString(metadata.get(), kParent) : nullptr) {
+      const PyRef name = PyRef::check(PyObject_CallMethod(parent, "name", nullptr));
+      metadata = PyRef::check(PyObject_GetAttrString(parent, "metadata"));
+      explain_one(metadata.get(), PyUnicode_AsUTF8(name.get()), true);
     }
   } catch (const PythonError&) {
     PyErr_Clear();  // a warning that is an error must not hide what happened
@@ -124,7 +123,13 @@ PyObject* make(const InputMeta& m) {
 }  // namespace
 
 PyObject* node_metadata(PyObject* self, void*) {
-  return guarded([&] { return Py_NewRef(metadata_of(own_node(self))); });
+  return guarded([&]() -> PyObject* {
+    PyObject** const kept = context_metadata(self);
+    if (!kept) return Py_NewRef(metadata_of(own_node(self)));
+    if (!*kept)
+      *kept = Py_NewRef(function_node(self) ? metadata_of(*function_node(self)) : PyRef::check(PyDict_New()).get());
+    return Py_NewRef(*kept);
+  });
 }
 PyObject* node_input_metadata(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
@@ -143,7 +148,9 @@ bool bind_node_metadata(PyObject* autograd) {
   if (!input_metadata_type.tp_name) {
     input_metadata_type.tp_dealloc = dealloc;
     input_metadata_type.tp_getset = fields;
-    if (!ready_type(input_metadata_type, "torch._C._autograd._InputMetadata", sizeof(InputMetadata))) return false;
+    if (!ready_type(input_metadata_type, "torch._C._autograd._InputMetadata", sizeof(InputMetadata),
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE))
+      return false;
   }
   return add_to_module(autograd, "_InputMetadata", input_metadata_type);
 }

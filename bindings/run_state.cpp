@@ -105,7 +105,9 @@ bool bind_run_state(PyObject* module, PyObject* autograd) {
     weak_ref_type.tp_new = new_weak_ref;
     weak_ref_type.tp_dealloc = dealloc_weak_ref;
     weak_ref_type.tp_methods = weak_ref_methods;
-    if (!ready_type(weak_ref_type, "torch._C._WeakTensorRef", sizeof(WeakTensorRef))) return false;
+    if (!ready_type(weak_ref_type, "torch._C._WeakTensorRef", sizeof(WeakTensorRef),
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE))
+      return false;
   }
   return add_to_module(module, "_WeakTensorRef", weak_ref_type);
 }
