@@ -55,7 +55,7 @@ enum class Op : uint8_t { None, Transpose, Adjoint };
 
 // ---- products.cpp ----
 
-// C = alpha * op(A) op(B) + beta * C; C overlaps neither.
+// C = alpha * op(A) op(B) + beta * C for real alpha and beta; C overlaps neither.
 template <class T>
 void product(Mat<T> c, T alpha, Mat<T> a, Op op_a, Mat<T> b, Op op_b, T beta);
 // B = op(A)^-1 B, or B op(A)^-1 if !left. Reads only the triangle of A; `unit`: its diagonal counts as ones.

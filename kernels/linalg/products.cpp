@@ -8,18 +8,9 @@
 namespace tn::linalg {
 namespace {
 
-template <class T>
+template <class R>
 constexpr ScalarType dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return ScalarType::Float;
-  else if constexpr (std::is_same_v<T, double>) return ScalarType::Double;
-  else if constexpr (std::is_same_v<T, std::complex<float>>) return ScalarType::ComplexFloat;
-  else return ScalarType::ComplexDouble;
-}
-
-template <class T>
-Scalar scalar(T v) {
-  if constexpr (is_complex_v<T>) return std::complex<double>(v);
-  else return v;
+  return std::is_same_v<R, float> ? ScalarType::Float : ScalarType::Double;
 }
 
 // y += a * x.
@@ -62,18 +53,13 @@ void small_product(Mat<T> c, T alpha, Mat<T> a, Op op_a, Mat<T> b, Op op_b, int6
   }
 }
 
-// The operand as gemm takes it: a conjugate has to be written down.
+// One part of an operand as a real matrix, transposed if the operand is.
 template <class T>
-gemm::Mat operand(Mat<T> a, Op op, std::vector<T>& space) {
-  if (op == Op::None) return {a.p, 1, a.ld};
-  if constexpr (is_complex_v<T>) {
-    if (op == Op::Adjoint) {
-      space.resize(static_cast<size_t>(a.m * a.n));
-      copy_adjoint(Mat<T>(space.data(), a.n, a.m), a);
-      return {space.data(), 1, a.n};
-    }
-  }
-  return {a.p, a.ld, 1};
+gemm::Mat part(Mat<T> a, Op op, int which) {
+  constexpr int64_t kStep = is_complex_v<T> ? 2 : 1;
+  const Real<T>* p = reinterpret_cast<const Real<T>*>(a.p) + which;
+  if (op == Op::None) return {p, kStep, kStep * a.ld};
+  return {p, kStep * a.ld, kStep};
 }
 
 template <class T>
@@ -128,9 +114,20 @@ void product(Mat<T> c, T alpha, Mat<T> a, Op op_a, Mat<T> b, Op op_b, T beta) {
     small_product(c, alpha, a, op_a, b, op_b, k, beta);
     return;
   }
-  std::vector<T> space_a, space_b;
-  const gemm::Mat left = operand(a, op_a, space_a), right = operand(b, op_b, space_b);
-  gemm::gemm(dtype_of<T>(), c.m, c.n, k, left, right, {c.p, 1, c.ld}, scalar(alpha), scalar(beta));
+  constexpr ScalarType kReal = dtype_of<Real<T>>();
+  if constexpr (is_complex_v<T>) {
+    // Four real products of the parts where they lie: the real kernels are the fast ones, and an adjoint is a sign.
+    const Real<T> f = alpha.real(), sign_a = op_a == Op::Adjoint ? -1 : 1, sign_b = op_b == Op::Adjoint ? -1 : 1;
+    const gemm::Mat ar = part(a, op_a, 0), ai = part(a, op_a, 1), br = part(b, op_b, 0), bi = part(b, op_b, 1);
+    Real<T>* re = reinterpret_cast<Real<T>*>(c.p);
+    const gemm::OutMat cr{re, 2, 2 * c.ld}, ci{re + 1, 2, 2 * c.ld};
+    gemm::gemm(kReal, c.m, c.n, k, ar, br, cr, f, beta.real());
+    gemm::gemm(kReal, c.m, c.n, k, ai, bi, cr, -f * sign_a * sign_b, 1);
+    gemm::gemm(kReal, c.m, c.n, k, ar, bi, ci, f * sign_b, beta.real());
+    gemm::gemm(kReal, c.m, c.n, k, ai, br, ci, f * sign_a, 1);
+  } else {
+    gemm::gemm(kReal, c.m, c.n, k, part(a, op_a, 0), part(b, op_b, 0), {c.p, 1, c.ld}, alpha, beta);
+  }
 }
 
 template <class T>
