@@ -368,8 +368,11 @@ PyObject* redispatch_op(OpRow& op, KeySet keys, const VectorCall& call) {
   return results_to_python(op, results.view());
 }
 
-PyObject* call_packet(std::span<OpRow* const> overloads, const VectorCall& call) {
-  if (overloads.size() == 1) return call_op(*overloads[0], call);
+namespace {
+
+// Gives the first overload that the arguments fit to `take`.
+template <class Take>
+auto first_fit(std::span<OpRow* const> overloads, const VectorCall& call, Take&& take) {
   std::string reasons;
   for (OpRow* op : overloads) {
     BoundArgs bound(schema_of(*op));
@@ -381,9 +384,20 @@ PyObject* call_packet(std::span<OpRow* const> overloads, const VectorCall& call)
       (reasons += error.message()) += "\n\n";
       continue;
     }
-    return finish(*op, bound);
+    return take(*op, bound);
   }
   fail(ErrorKind::Runtime, "Overloaded torch operator invoked from Python failed to match any schema:\n", reasons);
+}
+
+}  // namespace
+
+OpRow& resolve_packet(std::span<OpRow* const> overloads, const VectorCall& call) {
+  return *first_fit(overloads, call, [](OpRow& op, const BoundArgs&) { return &op; });
+}
+
+PyObject* call_packet(std::span<OpRow* const> overloads, const VectorCall& call) {
+  if (overloads.size() == 1) return call_op(*overloads[0], call);
+  return first_fit(overloads, call, finish);
 }
 
 }  // namespace tn::py

@@ -196,6 +196,17 @@ PyObject* jit_get_operation(PyObject*, PyObject* argument) {
   });
 }
 
+// _jit_resolve_packet(name, *args, **kwargs): the name of the overload that takes these arguments.
+PyObject* jit_resolve_packet(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    TN_CHECK_AS(Type, count >= 1, "_jit_resolve_packet(): expected an operator's name first, got no arguments");
+    const std::vector<OpRow*> overloads = ordered_overloads(utf8(args[0]));
+    TN_CHECK(!overloads.empty(), "_jit_resolve_packet(): no operator is called ", utf8(args[0]));
+    const OpRow& op = resolve_packet(overloads, {args + 1, count - 1, names});
+    return PyUnicode_FromString(*op.info->overload ? op.info->overload : "default");
+  });
+}
+
 struct NameAndOverload {
   const char* name;
   const char* overload;
@@ -403,6 +414,7 @@ PyCFunction plain(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)
 }
 
 PyMethodDef functions[] = {
+    {"_jit_resolve_packet", fast(jit_resolve_packet), kFast, nullptr},
     {"_jit_get_operation", jit_get_operation, METH_O, nullptr},
     {"_get_schema", plain(get_schema), METH_FASTCALL, nullptr},
     {"_get_operation_overload", plain(get_operation_overload), METH_FASTCALL, nullptr},

@@ -234,3 +234,39 @@ def test_function_modes_see_devices_and_what_is_refused():
         assert torch.device("cpu") == "device"
         assert torch.sparse_coo_tensor(1, 1, 1) == "sparse_coo_tensor"
         assert torch._C._nn._parse_to("cpu") == "_parse_to"
+
+
+def test_questions_to_the_header_are_no_calls():
+    x = torch.ones(2, requires_grad=True)
+    with Recording() as mode, torch._C._AutoDispatchBelowAutograd():
+        assert not x.is_inference() and not x.is_complex() and x.is_floating_point() and not x.is_conj()
+        assert not x.is_neg() and not x._is_zerotensor() and x.is_signed() and not torch.is_complex(x)
+    assert mode.seen == []
+
+
+def test_the_key_of_a_device():
+    keys = {d: torch._C._dispatch_key_for_device(d) for d in ("cpu", "cuda", "meta", "privateuseone")}
+    assert keys == {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "privateuseone": "PrivateUse1"}
+
+
+def test_the_overload_that_arguments_fit():
+    x = torch.ones(2)
+    assert torch._C._jit_resolve_packet("aten::sum", x) == "default"
+    assert torch._C._jit_resolve_packet("aten::sum", x, dim=[0]) == "dim_IntList"
+    with pytest.raises(RuntimeError, match="failed to match any schema"):
+        torch._C._jit_resolve_packet("aten::sum", "x")
+
+
+@pytest.mark.parametrize(
+    "schema,hint",
+    [("a(int64_t x) -> Tensor", "Use `SymInt` or `int`"), ("a(double x) -> Tensor", "Use `float`")],
+)
+def test_names_of_types_in_cpp_get_a_hint(schema, hint):
+    with torch.library._scoped_library("tn_hints", "FRAGMENT") as lib, pytest.raises(RuntimeError, match=hint):
+        lib.define(schema)
+
+
+def test_lists_of_optional_tensors_may_be_written():
+    with torch.library._scoped_library("tn_lists", "FRAGMENT") as lib:
+        lib.define("f(Tensor?(a!)[] x) -> ()")
+        assert torch.ops.tn_lists.f.default._schema.is_mutable
