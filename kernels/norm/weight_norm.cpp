@@ -120,6 +120,11 @@ std::tuple<Tensor, Tensor> _weight_norm_interface_backward(const Tensor& grad_w,
                                                            const Tensor& saved_g, const Tensor& saved_norms,
                                                            int64_t dim) {
   const Groups groups(saved_v, dim);
+  TN_CHECK(grad_w.sizes() == saved_v.sizes(), "_weight_norm_interface_backward: expected grad_w of size ",
+           saved_v.sizes(), ", got ", grad_w.sizes());
+  TN_CHECK(saved_g.numel() == groups.count && saved_norms.numel() == groups.count,
+           "_weight_norm_interface_backward: expected saved_g and saved_norms with ", groups.count, " elements, got ",
+           saved_g.numel(), " and ", saved_norms.numel());
   const ScalarType type = wide(saved_v.dtype());
   const Tensor grad = widened(grad_w), v = widened(saved_v), g = widened(saved_g), norms = widened(saved_norms);
   const Tensor grad_v = empty(saved_v.sizes(), type), grad_g = empty(saved_g.sizes(), type);
