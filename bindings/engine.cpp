@@ -1,5 +1,7 @@
 // torch.autograd's way into the engine.
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "bindings/node.h"
 #include "bindings/node_hooks.h"
@@ -7,6 +9,8 @@
 #include "bindings/tensor.h"
 #include "generated/ops/retain_grad.h"
 #include "runtime/autograd/engine.h"
+#include "runtime/autograd/engine_threads.h"
+#include "runtime/warn.h"
 
 namespace tn::py {
 
@@ -55,6 +59,51 @@ Edge wanted_edge(PyObject* item, bool accumulate) {
   return edge;
 }
 
+bool warns_always() {
+  const PyRef core = PyRef::check(PyImport_ImportModule("torch._C"));
+  return PyRef::check(PyObject_CallMethod(core.get(), "_get_warnAlways", nullptr)).get() == Py_True;
+}
+void warn_of_cycle() {
+  static bool warned = false;
+  if (std::exchange(warned, true) && !warns_always()) return;
+  warn(
+      "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+      "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+      "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
+      "the "
+      "cycle and avoid the leak.");
+}
+
+// As upstream: so many runs nest on one stack.
+constexpr size_t kDepthOfThread = 60;
+
+GradList run_on_new_thread(engine::Request request) {
+  struct Error {
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  } error;
+  GradList results;
+  const engine::Place here = engine::place();
+  const auto body = [&] {
+    engine::take_place(here);
+    const GilAcquire gil;
+    try {
+      const GilRelease release;
+      results = engine::run(std::move(request));
+    } catch (...) {
+      set_error_from_current_exception();
+      PyErr_Fetch(&error.type, &error.value, &error.trace);
+    }
+    engine::take_place({});
+  };
+  {
+    const GilRelease release;
+    std::thread(body).join();
+  }
+  if (!error.type) return results;
+  PyErr_Restore(error.type, error.value, error.trace);
+  throw PythonError();
+}
+
 PyObject* run_backward(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"tensors", "grad_tensors",      "keep_graph",      "create_graph",
@@ -81,7 +130,10 @@ PyObject* run_backward(PyObject*, PyObject* args, PyObject* kwargs) {
     }
     GradList results;
     const SavedHooksScope hooks;
-    {
+    if (accumulate && create) warn_of_cycle();
+    if (engine::depth() % kDepthOfThread == kDepthOfThread - 1) {
+      results = run_on_new_thread(std::move(request));
+    } else {
       const GilRelease release;
       results = engine::run(std::move(request));
     }

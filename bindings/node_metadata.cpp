@@ -72,7 +72,7 @@ void explain(const Node& node) {
       explain_one(metadata.get(), PyUnicode_AsUTF8(name.get()), true);
     }
   } catch (const PythonError&) {
-    PyErr_Clear();  // a warning that is an error must not hide what happened
+    PyErr_WriteUnraisable(Py_None);  // a warning that is an error must not hide what happened
   }
 }
 

@@ -160,6 +160,10 @@ PyObject* make_saved(PyObject*, PyObject* args, PyObject* kwargs) {
     return PyRef(self).release();
   });
 }
+PyObject* refuse_saved(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError, "Trying to create a SavedTensor object from Python is forbidden.");
+  return nullptr;
+}
 void dealloc_saved(PyObject* self) {
   if (saved_of(self)->own) delete saved_of(self)->saved;
   if (Node* const owner = saved_of(self)->owner) const Ref<Node> last = Ref<Node>::adopt(owner);
@@ -265,6 +269,7 @@ bool bind_saved_hooks(PyObject* module) {
       !bind_run_state(module, autograd.get()))
     return false;
   if (saved_type.tp_name) return true;
+  saved_type.tp_new = refuse_saved;
   saved_type.tp_dealloc = dealloc_saved;
   saved_type.tp_methods = saved_methods;
   saved_type.tp_getset = tensor_properties;

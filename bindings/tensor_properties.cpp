@@ -12,6 +12,7 @@
 #include "runtime/autograd/accumulator.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/refuse.h"
+#include "runtime/warn.h"
 
 namespace tn::py {
 
@@ -94,7 +95,15 @@ void set_data(PyObject*, const Tensor& t, PyObject* value) {
 
 PyObject* get_grad(PyObject*, const Tensor& t) {
   if (!t->autograd) Py_RETURN_NONE;
-  return wrap(autograd_meta(t).grad);
+  const AutogradMeta& meta = autograd_meta(t);
+  if (!meta.grad.defined() && !meta.retains_grad && t.requires_grad() && !is_leaf(t))
+    warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+        "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+        "you "
+        "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.");
+  return wrap(meta.grad);
 }
 void set_grad(PyObject* self, const Tensor& t, PyObject* value) {
   if (!value || value == Py_None) {

@@ -8,6 +8,7 @@
 #include "generated/ops/any.h"
 #include "generated/ops/item.h"
 #include "generated/ops/ne.h"
+#include "runtime/autograd/engine_threads.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/keyset.h"
 #include "runtime/profile.h"
@@ -82,7 +83,10 @@ constinit std::atomic<int64_t> run_count = 0;
 class Run {
  public:
   explicit Run(Request& request)
-      : request_(request), outer_(current), id_(run_count.fetch_add(1, std::memory_order_relaxed)) {
+      : request_(request),
+        outer_(current),
+        depth_(current ? current->depth_ + 1 : 1),
+        id_(run_count.fetch_add(1, std::memory_order_relaxed)) {
     current = this;
   }
   ~Run() {
@@ -109,6 +113,7 @@ class Run {
   }
   void queue(Callback c) { callbacks_.push_back(c); }
   int64_t id() const { return id_; }
+  size_t depth() const { return depth_; }
   static constinit thread_local Run* current;
 
  private:
@@ -123,6 +128,7 @@ class Run {
 
   Request& request_;
   Run* outer_;
+  size_t depth_;
   int64_t id_;
   std::unordered_map<Node*, Pending> nodes_;
   std::vector<Node*> order_;  // every node once, roots first
@@ -335,6 +341,13 @@ bool running() { return Run::current != nullptr; }
 bool keeps_graph() { return !Run::current || Run::current->keeps_graph(); }
 int64_t run_id() { return Run::current ? Run::current->id() : -1; }
 Node* current_node() { return Evaluating::current; }
+size_t depth() { return Run::current ? Run::current->depth() : 0; }
+Place place() { return {Run::current, Evaluating::current, thread_state}; }
+void take_place(const Place& place) {
+  Run::current = static_cast<Run*>(place.run);
+  Evaluating::current = place.node;
+  thread_state = place.state;
+}
 bool will_evaluate(const Node* node) {
   TN_CHECK(Run::current, "_get_should_execute_nodes should only be called during the backward pass");
   return Run::current->will_evaluate(node);

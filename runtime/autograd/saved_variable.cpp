@@ -91,7 +91,10 @@ void SavedVariable::set_packer(Packer packer) {
   TN_CHECK(!packed_,
            "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
            "is allowed at a time.");
-  if (released_) fail_released();
+  TN_CHECK(!released_,
+           "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph "
+           "are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
+           "through the graph a second time or if you need to access saved variables after calling backward.");
   TN_CHECK(data_.defined(), "Calling register_hooks on a saved tensor with value None is forbidden");
   const Tensor data = std::move(data_);
   data_ = Tensor();
