@@ -27,7 +27,7 @@ help:
 
 .PHONY: system system-test
 system:
-	@PYTHON='$(PYTHON)' cmake/need.sh g++ cmake ninja-build pkg-config python3-venv python3-dev libhwy-dev libsleef-dev
+	@PYTHON='$(PYTHON)' cmake/need.sh g++ cmake ninja-build pkg-config python3-venv python3-dev libhwy-dev libsleef-dev libeigen3-dev
 system-test: system
 	@cmake/need.sh libgtest-dev
 

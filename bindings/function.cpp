@@ -2,11 +2,11 @@
 #include <new>
 #include <string>
 
+#include "bindings/function_parts.h"
 #include "bindings/node.h"
+#include "bindings/node_hooks.h"
 #include "bindings/object_type.h"
 #include "bindings/tensor.h"
-#include "generated/ops/detach.h"
-#include "generated/ops/view_as.h"
 #include "generated/ops/zeros.h"
 #include "runtime/autograd/engine.h"
 #include "runtime/autograd/saved_variable.h"
@@ -18,53 +18,10 @@ namespace {
 
 PyTypeObject function_type;
 
-// What a context keeps; also the layout of every Python subclass.
-struct Context {
-  PyObject_HEAD PyObject* to_save;
-  PyObject* non_differentiable;
-  PyObject* dirty_tensors;
-  PyObject* saved_for_forward;
-  PyObject* needs_input_grad;
-  bool materialize_grads;
-  bool materialize_non_diff_grads;
-  Node* node;  // borrowed; the node owns this context
-  std::vector<SavedVariable>* saved;
-  std::vector<bool>* is_tensor;  // of forward's arguments
-};
-constexpr PyObject* Context::* kObjects[] = {&Context::to_save, &Context::non_differentiable, &Context::dirty_tensors,
-                                             &Context::saved_for_forward, &Context::needs_input_grad};
-Context* context_of(PyObject* o) { return reinterpret_cast<Context*>(o); }
-
+constexpr PyObject* Context::* kObjects[] = {&Context::to_save,          &Context::non_differentiable,
+                                             &Context::dirty_tensors,    &Context::saved_for_forward,
+                                             &Context::needs_input_grad, &Context::metadata};
 }  // namespace
-
-class FunctionNode final : public Node {
- public:
-  explicit FunctionNode(PyObject* context)
-      : Node(""), context_(Py_NewRef(context)), own_name_(Py_TYPE(context)->tp_name) {
-    name_ = own_name_.c_str();
-    context_of(context)->node = this;
-    pyobj = context;  // grad_fn is the context itself
-  }
-  ~FunctionNode() override {
-    const GilAcquire gil;
-    context_of(context_)->node = nullptr;
-    Py_DECREF(context_);
-  }
-  GradList apply(GradList&& grads) override;
-  void release_variables() override {
-    // Python's tensors may go with them.
-    for (SavedVariable& s : *context_of(context_)->saved) s.reset();
-    released_ = true;
-  }
-  bool released() const { return released_; }
-
-  std::vector<bool> differentiable;  // of forward's results
-
- private:
-  PyObject* context_;
-  std::string own_name_;
-  bool released_ = false;
-};
 
 GradList FunctionNode::apply(GradList&& grads) {
   const GilAcquire gil;
@@ -96,7 +53,7 @@ GradList FunctionNode::apply(GradList&& grads) {
     PyObject* const item = PyTuple_GET_ITEM(answer.get(), i);
     if (!takes[static_cast<size_t>(i)]) {
       if (item != Py_None)
-        fail(ErrorKind::Runtime, "function ", name(), " returned a gradient different from None at position ", i + 1,
+        fail(ErrorKind::Runtime, "function ", name(), " returned a gradient different than None at position ", i + 1,
              ", but the corresponding forward input was not a Variable");
       continue;
     }
@@ -107,6 +64,12 @@ GradList FunctionNode::apply(GradList&& grads) {
   return out;
 }
 
+PyObject* owned_context(const Node& node) {
+  return dynamic_cast<const FunctionNode*>(&node) ? static_cast<PyObject*>(node.pyobj) : nullptr;
+}
+PyObject** context_metadata(PyObject* object) {
+  return PyType_IsSubtype(Py_TYPE(object), &function_type) ? &context_of(object)->metadata : nullptr;
+}
 Node* function_node(PyObject* object) {
   return PyType_IsSubtype(Py_TYPE(object), &function_type) ? context_of(object)->node : nullptr;
 }
@@ -127,10 +90,14 @@ PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
 }
 int context_traverse(PyObject* self, visitproc visit, void* arg) {
   for (auto member : kObjects) Py_VISIT(context_of(self)->*member);
-  return 0;
+  const Node* const node = context_of(self)->node;
+  if (!node) return 0;
+  Py_VISIT(static_cast<PyObject*>(node->metadata));
+  return visit_hooks(*node, visit, arg);
 }
 int context_clear(PyObject* self) {
   for (auto member : kObjects) Py_CLEAR(context_of(self)->*member);
+  if (Node* const node = context_of(self)->node) clear_hooks(*node);
   return 0;
 }
 void context_dealloc(PyObject* self) {
@@ -165,29 +132,45 @@ int set_flag(PyObject* self, PyObject* value, void*) {
   return 0;
 }
 
+// The node that what a context saved belongs to; RuntimeError after the backward, or once the graph is gone.
+FunctionNode& saved_owner(PyObject* self) {
+  auto* const node = static_cast<FunctionNode*>(context_of(self)->node);
+  if (!node || node->released()) fail_released();
+  return *node;
+}
 PyObject* saved_tensors(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Context* const c = context_of(self);
-    if (c->saved_for_forward && c->saved->empty()) return Py_NewRef(c->saved_for_forward);
-    auto* const node = static_cast<FunctionNode*>(c->node);
-    if (node && node->released()) fail_released();
-    if (!node || c->saved->empty()) return PyTuple_New(0);
-    return grads_tuple(unpack_list(*c->saved, *node));
+    if (c->saved_for_forward) return Py_NewRef(c->saved_for_forward);
+    if (c->saved->empty() && !(c->node && static_cast<FunctionNode*>(c->node)->released())) return PyTuple_New(0);
+    return grads_tuple(unpack_list(*c->saved, saved_owner(self)));
   });
 }
-// Input metadata and compiled autograd are read by torch.compile alone; what is saved can't be inspected packed yet.
+PyObject* saved_variables(PyObject* self, void*) {
+  if (PyErr_WarnEx(PyExc_DeprecationWarning, "'saved_variables' is deprecated; use 'saved_tensors'", 1) < 0)
+    return nullptr;
+  return saved_tensors(self, nullptr);
+}
+// Compiled autograd is read by torch.compile alone.
 template <const char* kWhat>
 PyObject* refuse_property(PyObject*, void*) {
   return guarded([]() -> PyObject* { refuse("torch._C._FunctionBase", kWhat, "torch.compile is not there"); });
 }
-constexpr char kState[] = "_compiled_autograd_backward_state", kMetadata[] = "_input_metadata";
-PyObject* raw_saved_tensors(PyObject*, void*) {
-  return guarded([]() -> PyObject* {
-    refuse("torch._C._FunctionBase", "_raw_saved_tensors", "packed tensors have no binding yet");
+constexpr char kState[] = "_compiled_autograd_backward_state";
+PyObject* raw_saved_tensors(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    std::vector<SavedVariable>& saved = *context_of(self)->saved;
+    const PyRef tuple = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(saved.size())));
+    if (saved.empty()) return PyRef(tuple).release();
+    FunctionNode& node = saved_owner(self);
+    for (size_t i = 0; i < saved.size(); ++i)
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       PyRef::check(saved_tensor_object(saved[i], node)).release());
+    return PyRef(tuple).release();
   });
 }
 PyObject* is_pure_view(PyObject*, void*) { Py_RETURN_FALSE; }
-PyObject* compiled_symints(PyObject*, PyObject*) { return PyList_New(0); }
+PyObject* compiled_symints(PyObject*, PyObject*) { return PyTuple_New(0); }
 PyObject* clear_saved(PyObject* self, PyObject*) {
   if (!engine::keeps_graph())
     for (SavedVariable& s : *context_of(self)->saved) s.reset();
@@ -196,57 +179,10 @@ PyObject* clear_saved(PyObject* self, PyObject*) {
 
 // ---- apply -------------------------------------------------------------------------------------------------------
 
-struct Inputs {
-  std::vector<PyObject*> tensors;  // borrowed
-  bool needs = false;
-};
-
-bool contains(PyObject* tuple, PyObject* item) {
-  if (!tuple) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
-    if (PyTuple_GET_ITEM(tuple, i) == item) return true;
-  return false;
-}
 void expect_tuple(PyObject* value, const char* what) {
   if (value && !PyTuple_Check(value))
     raise(PyExc_TypeError, "autograd internal error: %s attribute is expected to be a tuple but is %s", what,
           Py_TYPE(value)->tp_name);
-}
-
-// One of forward's results as apply() answers it.
-PyRef finish_output(Context* c, const Ref<Node>& node, const Inputs& inputs, PyObject* result, bool executable) {
-  auto& own = static_cast<FunctionNode&>(*node);
-  if (!is_tensor(result)) {
-    own.add_input(Tensor());
-    own.differentiable.push_back(false);
-    return PyRef::share(result);
-  }
-  const Tensor t = tensor_of(result);
-  const bool dirty = contains(c->dirty_tensors, result);
-  const bool wanted =
-      executable && !contains(c->non_differentiable, result) && (t.is_floating_point() || t.is_complex());
-  bool is_input = false;
-  for (PyObject* input : inputs.tensors) is_input |= input == result;
-  own.differentiable.push_back(wanted);
-  if (!wanted) {
-    own.add_input(t);
-    if (is_input && !dirty) return PyRef::check(wrap(at::view_as(t, t)));
-    if (!t.requires_grad()) return PyRef::share(result);
-    return PyRef::check(wrap(at::detach(t)));
-  }
-  if (is_input && !dirty) {
-    const GradModeGuard off(false);
-    Tensor view = at::view_as(t, t);
-    set_history(view, node);
-    return PyRef::check(wrap(std::move(view)));
-  }
-  if (dirty) {
-    check_inplace(t, true);
-    rebase_history(t, node);
-    return PyRef::share(result);
-  }
-  set_history(t, node);
-  return PyRef::share(result);
 }
 
 void save_tensors(Context* c, PyObject* outputs) {
@@ -300,6 +236,7 @@ PyObject* apply(PyObject* cls, PyObject* args) {
     PyRef answer;
     {
       const GradModeGuard off(false);
+      const FwGradModeGuard no_tangents(false);
       if (setup.get() == plain.get()) {
         PyRef with_context = PyRef::check(PyTuple_New(n + 1));
         PyTuple_SET_ITEM(with_context.get(), 0, Py_NewRef(self.get()));
@@ -315,15 +252,18 @@ PyObject* apply(PyObject* cls, PyObject* args) {
     expect_tuple(c->non_differentiable, "non_differentiable");
     const bool one = !PyTuple_Check(answer.get());
     const PyRef results = one ? PyRef::check(PyTuple_Pack(1, answer.get())) : answer;
-    PyRef outputs = PyRef::check(PyTuple_New(PyTuple_GET_SIZE(results.get())));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results.get()); ++i)
-      PyTuple_SET_ITEM(outputs.get(), i,
-                       finish_output(c, node, inputs, PyTuple_GET_ITEM(results.get(), i), executable).release());
+    bump_dirty(c->dirty_tensors);
+    PyObject* const saved = setup.get() == plain.get() ? nullptr : c->to_save;
+    expect_tuple(saved, "saved_tensors");
+    const Finish finish{c, node, inputs, saved, executable, PyTuple_GET_SIZE(results.get())};
+    const PyRef outputs = finish_outputs(finish, results.get());
+    finish_tangents(finish, self.get(), results.get(), outputs.get());
     if (executable) save_tensors(c, outputs.get());
     else Py_CLEAR(c->to_save);
     Py_CLEAR(c->dirty_tensors);
     Py_CLEAR(c->non_differentiable);
-    return one ? Py_NewRef(PyTuple_GET_ITEM(outputs.get(), 0)) : outputs.release();
+    Py_CLEAR(c->saved_for_forward);
+    return one ? Py_NewRef(PyTuple_GET_ITEM(outputs.get(), 0)) : PyRef(outputs).release();
   });
 }
 
@@ -341,9 +281,9 @@ PyGetSetDef properties[] = {
     {"saved_tensors", saved_tensors, nullptr, nullptr, nullptr},
     {"_raw_saved_tensors", raw_saved_tensors, nullptr, nullptr, nullptr},
     {"_compiled_autograd_backward_state", refuse_property<kState>, nullptr, nullptr, nullptr},
-    {"_input_metadata", refuse_property<kMetadata>, nullptr, nullptr, nullptr},
+    {"_input_metadata", node_input_metadata, nullptr, nullptr, nullptr},
     {"_is_pure_view", is_pure_view, nullptr, nullptr, nullptr},
-    {"saved_variables", saved_tensors, nullptr, nullptr, nullptr},
+    {"saved_variables", saved_variables, nullptr, nullptr, nullptr},
     {"next_functions", node_next_functions, nullptr, nullptr, nullptr},
     {"metadata", node_metadata, nullptr, nullptr, nullptr},
     {"requires_grad", node_requires_grad, nullptr, nullptr, nullptr},

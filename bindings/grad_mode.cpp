@@ -72,7 +72,8 @@ PyObject* set_anomaly(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"enabled", "check_nan", nullptr};
   int on, check = 1;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "p|p", const_cast<char**>(names), &on, &check)) return nullptr;
-  engine::anomaly = {on != 0, check != 0};
+  engine::anomaly.enabled = on != 0;
+  engine::anomaly.check_nan = check != 0;
   Py_RETURN_NONE;
 }
 PyObject* is_anomaly(PyObject*, PyObject*) { return new_bool(engine::anomaly.enabled); }
@@ -317,6 +318,8 @@ PyMethodDef functions[] = {
     {"_set_fwd_grad_enabled", set_fwd_grad_enabled, METH_O, nullptr},
     {"_is_multithreading_enabled", get_flag<&ThreadState::multithreading>, METH_NOARGS, nullptr},
     {"_set_multithreading_enabled", set_flag<&ThreadState::multithreading>, METH_O, nullptr},
+    {"_is_view_replay_enabled", get_flag<&ThreadState::view_replay>, METH_NOARGS, nullptr},
+    {"_set_view_replay_enabled", set_flag<&ThreadState::view_replay>, METH_O, nullptr},
     {"set_anomaly_enabled", as_cfunction(set_anomaly), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"is_anomaly_enabled", is_anomaly, METH_NOARGS, nullptr},
     {"is_anomaly_check_nan_enabled", is_anomaly_nan, METH_NOARGS, nullptr},

@@ -141,6 +141,7 @@ PyMethodDef* all_methods() {
     }
   };
   add(tensor_hand_methods);
+  add(tensor_view_methods);
   add(tensor_convert_methods);
   add(tensor_construct_methods);
   add(tensor_number_methods);

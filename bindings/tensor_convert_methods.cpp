@@ -13,23 +13,6 @@ using T = ParamType;
 constexpr uint8_t kNone = Param::kAllowNone | Param::kHasDefault;
 constexpr uint8_t kKeyword = Param::kKeywordOnly;
 
-// The one shape of tables here: `n` argument places with these defaults.
-constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
-                         int num_args) {
-  return {text,
-          params,
-          defaults,
-          static_cast<uint8_t>(num_params),
-          static_cast<uint8_t>(num_positional),
-          static_cast<uint8_t>(num_args),
-          0,
-          Signature::kNoOp,
-          Signature::kNoOp,
-          0,
-          0,
-          nullptr};
-}
-
 // ---- to
 // ----------------------------------------------------------------------------------------------------------------
 enum ToArg { kSelf, kDevice, kDtype, kNonBlocking, kCopy, kFormat, kOther, kNumToArgs };

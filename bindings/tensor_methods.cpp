@@ -15,22 +15,6 @@ namespace {
 using T = ParamType;
 constexpr uint8_t kNone = Param::kAllowNone | Param::kHasDefault;
 
-constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
-                         int num_args) {
-  return {text,
-          params,
-          defaults,
-          static_cast<uint8_t>(num_params),
-          static_cast<uint8_t>(num_positional),
-          static_cast<uint8_t>(num_args),
-          0,
-          Signature::kNoOp,
-          Signature::kNoOp,
-          0,
-          0,
-          nullptr};
-}
-
 // ---- numbers
 // -----------------------------------------------------------------------------------------------------------
 Value only_number(const Tensor& t) {
@@ -250,10 +234,6 @@ PyObject* fix_weakref(PyObject* self, PyObject*) {
 }
 PyObject* is_view_method(PyObject*, const Tensor& t) { return new_bool(is_view(t)); }
 PyObject* use_count(PyObject*, const Tensor& t) { return PyLong_FromUnsignedLong(t->use_count()); }
-PyObject* view_func(PyObject*, PyObject*) {
-  return guarded(
-      []() -> PyObject* { refuse("Tensor._view_func", "replay of a view", "the autograd engine is not there"); });
-}
 constexpr const char *kIsViewName = "_is_view", *kUseCountName = "_use_count";
 
 }  // namespace
@@ -284,9 +264,6 @@ PyMethodDef tensor_hand_methods[] = {TN_PLAIN_METHOD(kBoolName, to_bool),
                                      TN_HAND_METHOD(kMap2, map2),
                                      {"apply_", apply, METH_O, nullptr},
                                      {"_fix_weakref", fix_weakref, METH_NOARGS, nullptr},
-                                     {"_view_func", view_func, METH_VARARGS, nullptr},
-                                     {"_view_func_unsafe", view_func, METH_VARARGS, nullptr},
-                                     {"_rev_view_func_unsafe", view_func, METH_VARARGS, nullptr},
                                      {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace tn::py

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "bindings/node.h"
+#include "bindings/node_hooks.h"
 #include "bindings/tensor.h"
 #include "bindings/tensor_parts.h"
 #include "bindings/torch_function.h"
@@ -92,6 +94,20 @@ int visit_base(TensorObject* self, visitproc visit, void* arg) {
   return 0;
 }
 
+// The node that nothing but this tensor keeps; null for others.
+Node* sole_node(const TensorObject* self) {
+  const AutogradMeta* const meta = self->impl ? self->impl->autograd : nullptr;
+  return meta && meta->grad_fn && meta->grad_fn->use_count() == 1 ? meta->grad_fn.get() : nullptr;
+}
+// What such a node owns: its hooks, and the context if it is a torch.autograd.Function.
+int visit_node(const TensorObject* self, visitproc visit, void* arg) {
+  const Node* const node = sole_node(self);
+  if (!node) return 0;
+  if (PyObject* const context = owned_context(*node)) Py_VISIT(context);
+  else if (const int r = visit_hooks(*node, visit, arg)) return r;
+  return 0;
+}
+
 int class_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   auto* const t = reinterpret_cast<TensorObject*>(self);
@@ -102,6 +118,7 @@ int class_traverse(PyObject* self, visitproc visit, void* arg) {
         return 0;
       }))
     return r;
+  if (const int r = visit_node(t, visit, arg)) return r;
   return visit_base(t, visit, arg);
 }
 
@@ -118,6 +135,7 @@ int class_clear(PyObject* self) {
   auto* const t = reinterpret_cast<TensorObject*>(self);
   // The dealloc decides about the tensor itself: another reference may have come since.
   if (held_elsewhere(t)) return 0;
+  if (sole_node(t)) const Ref<Node> last = std::exchange(t->impl->autograd->grad_fn, nullptr);
   Py_CLEAR(t->backward_hooks);
   Py_CLEAR(t->post_accumulate_grad_hooks);
   each_slot(self, [](PyObject** slot) {
@@ -211,6 +229,14 @@ void release_object(TensorImpl& impl) noexcept {
   Py_DECREF(self);
 }
 
+// A tensor was written in place: its dict of hooks stays with the history that it had.
+void drop_hooks(TensorImpl& impl) noexcept {
+  auto* const self = static_cast<PyObject*>(impl.pyobj);
+  if (!Py_IsInitialized()) return;
+  const GilAcquire gil;
+  Py_CLEAR(reinterpret_cast<TensorObject*>(self)->backward_hooks);
+}
+
 PyObject* allocate(PyTypeObject* cls) {
   if (cls == tensor_class && num_free > 0) {
     PyObject* const o = free_objects[--num_free];
@@ -261,6 +287,7 @@ void adopt_class(PyTypeObject* cls) {
   cls->tp_traverse = class_traverse;
   cls->tp_clear = class_clear;
   tensor_pyobj_hook = release_object;
+  rebased_hook = drop_hooks;
 }
 
 }  // namespace tn::py

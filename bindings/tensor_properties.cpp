@@ -8,6 +8,8 @@
 #include "bindings/tensor.h"
 #include "bindings/tensor_parts.h"
 #include "bindings/torch_function.h"
+#include "generated/ops/detach.h"
+#include "runtime/autograd/accumulator.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/refuse.h"
 
@@ -59,30 +61,35 @@ Tensor part(const char* name, const Tensor& t) {
 }
 
 PyObject* get_data(PyObject*, const Tensor& t) {
+  if (t->python_dispatch) {  // what lies behind it only its class knows
+    const GradModeGuard no_grad(false);
+    return wrap(at::detach(t));
+  }
   Tensor alias = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
   alias->own_version();
   alias->set_requires_grad_bit(false);
   return wrap(std::move(alias));
 }
+// Takes all of another tensor but its history and its version.
 void set_data(PyObject*, const Tensor& t, PyObject* value) {
   if (!value) raise(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!");
   if (!is_tensor(value))
     raise(PyExc_TypeError, "Variable data has to be a tensor, but got %s", Py_TYPE(value)->tp_name);
   const Tensor& from = tensor_of(value);
-  if (from.requires_grad() && !t.is_same(from) && !is_floating(from.dtype()) && !from.is_complex())
-    fail(ErrorKind::Runtime, "data set to a tensor that requires gradients must be floating point or complex dtype");
   TensorImpl& to = *t.impl();
-  const bool needs = to.requires_grad();
-  if (needs && !is_floating(from.dtype()) && !from.is_complex())
-    fail(ErrorKind::Runtime, "data set to a tensor that requires gradients must be floating point or complex dtype");
-  const KeySet python = to.keys() & (KeySet(DispatchKey::Python) | KeySet(DispatchKey::PythonTLSSnapshot));
+  TN_CHECK(t.layout() == from.layout() && t.device().type == from.device().type,
+           "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
+  TN_CHECK(!to.requires_grad() || is_floating(from.dtype()) || from.is_complex(),
+           "data set to a tensor that requires gradients must be floating point or complex dtype");
+  if (t.dtype() != from.dtype() || !(t.device() == from.device())) forget_accumulator(t);
+  constexpr KeySet kPython = KeySet(DispatchKey::Python) | KeySet(DispatchKey::PythonTLSSnapshot);
+  constexpr uint64_t kOwn = kPython.raw() | KeySet::kOurs;
   to.set_storage(from.storage());
   to.set_dtype(from.dtype());
   to.set_device(from.device());
   to.set_layout(from.layout());
   to.set_geometry(from.sizes(), from.strides(), from.storage_offset());
-  to.set_keys(from->keys() | python);
-  to.set_requires_grad_bit(needs);
+  to.set_keys(KeySet((from->keys().raw() & ~kOwn) | (to.keys().raw() & kOwn)));
 }
 
 PyObject* get_grad(PyObject*, const Tensor& t) {
@@ -121,21 +128,18 @@ void set_grad(PyObject* self, const Tensor& t, PyObject* value) {
 void set_needs(PyObject*, const Tensor& t, PyObject* value) {
   if (!value || !PyBool_Check(value)) raise(PyExc_RuntimeError, "requires_grad must be a bool");
   const bool on = value == Py_True;
-  if (!is_leaf(t)) {
-    if (!on)
-      fail(ErrorKind::Runtime,
-           "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-           "subgraph that doesn't "
-           "require differentiation use var_no_grad = var.detach().");
-    return;
-  }
+  if (!is_leaf(t))
+    fail(ErrorKind::Runtime, "you can only change requires_grad flags of leaf variables.",
+         on ? ""
+            : " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+              "var_no_grad = var.detach().");
   if (on && !is_floating(t.dtype()) && !t.is_complex())
     fail(ErrorKind::Runtime, "only Tensors of floating point and complex dtype can require gradients");
   set_requires_grad(t, on);
 }
 
 void set_backward_hooks(PyObject* self, const Tensor&, PyObject* value) {
-  if (!value) raise(PyExc_RuntimeError, "Deletion of _backward_hooks not allowed!");
+  if (!value) raise(PyExc_RuntimeError, "Deletion of _backwards_hooks not allowed!");
   auto* const o = reinterpret_cast<TensorObject*>(self);
   Py_XSETREF(o->backward_hooks, value == Py_None ? nullptr : Py_NewRef(value));
 }
@@ -191,11 +195,16 @@ constexpr Property kProperties[] = {
     {"_grad", get_grad, set_grad},
     {"grad_fn",
      [](PyObject*, const Tensor& t) -> PyObject* {
-       return t->autograd ? node_object(autograd_meta(t).grad_fn) : Py_NewRef(Py_None);
+       return t->autograd ? node_object(grad_fn_of(t)) : Py_NewRef(Py_None);
      }},
     {"_grad_fn",
      [](PyObject*, const Tensor& t) -> PyObject* {
-       return t->autograd ? node_object(autograd_meta(t).grad_fn) : Py_NewRef(Py_None);
+       return t->autograd ? node_object(grad_fn_of(t)) : Py_NewRef(Py_None);
+     },
+     [](PyObject*, const Tensor& t, PyObject* value) {
+       TN_CHECK(value, "Deletion of _grad_fn not allowed. Detach tensor instead!");
+       TN_CHECK(value == Py_None, "_grad_fn can be only set to None");
+       at::detach_(t);
      }},
     {"grad_dtype", [](PyObject*, const Tensor& t) { return Py_XNewRef(dtype_object(t.dtype())); },
      [](PyObject*, const Tensor& t, PyObject* v) {
@@ -216,7 +225,7 @@ constexpr Property kProperties[] = {
     {"_base",
      [](PyObject*, const Tensor& t) -> PyObject* {
        if (!t->autograd) Py_RETURN_NONE;
-       return wrap(autograd_meta(t).view_base);
+       return wrap(autograd_meta(t).view.base);
      }},
     {"_version",
      [](PyObject*, const Tensor& t) -> PyObject* {

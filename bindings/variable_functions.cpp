@@ -13,22 +13,6 @@ namespace {
 
 using T = ParamType;
 
-constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
-                         int num_args) {
-  return {text,
-          params,
-          defaults,
-          static_cast<uint8_t>(num_params),
-          static_cast<uint8_t>(num_positional),
-          static_cast<uint8_t>(num_args),
-          0,
-          Signature::kNoOp,
-          Signature::kNoOp,
-          0,
-          0,
-          nullptr};
-}
-
 constexpr Arg kDefaults[] = {Arg(), Arg::of(false), Arg()};
 constexpr Param kInput[] = {{"input", T::Tensor, 0, 0, 0}};
 constexpr Signature kInputSignature[] = {form("(Tensor input)", kInput, 1, 1, kDefaults, 1)};

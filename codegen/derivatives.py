@@ -269,6 +269,10 @@ class Derivatives:
             for d in info.derivatives
             for text in [_INSTEAD.get(info.op, d.formula).replace(*_RESERVE)]
         )
+        # Formulas know results by the schema's names, which an out= form's arguments may not have.
+        returns = [r.name for r in info.func.func.returns]
+        if len(returns) == len(outputs) and all(returns):
+            outputs = returns
         named = tuple((f"grad_{n}", i) for i, n in enumerate(outputs))
         node = NodeClass(info.op, tuple(inputs), formulas, tuple(saved), named)
         self.nodes[info.op] = node
@@ -296,14 +300,19 @@ class Derivatives:
         arguments = {a.name: a for a in op.args}
         saves_before, saves_after, clones_self = [], [], False
         for s in node.saved:
-            expr = s.expr.replace("c10::SymIntArrayRef", "IntArrayRef").replace("->sym_sizes()", "->sizes()")
+            expr = (
+                s.expr.replace("c10::SymIntArrayRef", "IntArrayRef")
+                .replace("->sym_sizes()", "->sizes()")
+                .replace(".sym_size(", ".size(")
+            )
             if s.kind == "tensor":
                 source = s.name
                 if s.is_output and inplace:
                     source = "self"
                 if not s.is_output and inplace and s.name == "self":
                     source, clones_self = "original_self", True
-                expr = f"SavedVariable({source}, {str(s.is_output).lower()})"
+                written = ", node.get()" if s.is_output and inplace else ""
+                expr = f"SavedVariable({source}, {str(s.is_output).lower()}{written})"
             elif s.kind == "list":
                 expr = f"save_list({s.name}, {str(s.is_output).lower()})"
             elif s.type == "std::string" or s.type == "std::vector<int64_t>" or s.type.startswith("std::optional"):
@@ -330,11 +339,12 @@ class Derivatives:
             "clones_self": clones_self,
             "clone_guard": next((s["guard"] for s in saves_before if "original_self" in s["expr"]), ""),
             "form": op.kind,
+            # What only gives a tensor another geometry writes nothing: a view's base keeps its history.
+            "history": "set_history" if op.view else "rebase_history",
             "single": op.num_returns == 1,
             "list": op.list_return,
             "returns": returns,
             "outputs": ["self" if inplace and o in ("self", "result") else o for o in outputs],
-            "view": op.view and op.list_return,
             "below": "ADInplaceOrView" if op.kind == "functional" and not op.view else "",
             "adapter": adapter_name(op.signature),
             "outs": [cpp_name(a) for a in op.args if a.is_out],
@@ -378,7 +388,7 @@ class Derivatives:
 
     def helper_headers(self) -> list[Path]:
         """Headers that declare functions for formulas."""
-        return [p for p in HELPERS.glob("*.h") if p.name not in ("support.h", "unpack_dual.h")]
+        return [p for p in sorted(HELPERS.glob("*.h")) if p.name not in ("support.h", "unpack_dual.h")]
 
     # ---- files -------------------------------------------------------------------------------------------------
 

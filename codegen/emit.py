@@ -322,11 +322,14 @@ def kernel_row(served: Served) -> dict[str, Any]:
     else:
         call = f"k_{source.ident}({', '.join(passed)})"
     viewed = next((cpp_name(a) for a in op.args if a.is_tensor and not a.is_write), "") if op.view else ""
-    # detach gives no view to differentiate through, so it has no base.
+    # Detached values, and those read as another dtype, are no views to differentiate through, so they have no base.
     # Upstream tracks what in-place and out= forms write, and nothing that other schemas say they change.
     writes = bool(written) and op.kind in ("inplace", "out")
     tracked = (
-        not op.implicit and not claim.versions and op.name != "detach" and (writes or (op.view and op.kind == "functional"))
+        not op.implicit
+        and not claim.versions
+        and op.full not in ("detach", "view.dtype")
+        and (writes or (op.view and op.kind == "functional"))
     )
     kind = "kImplicit" if op.implicit else "kBackendAndMeta" if claim.way != "raw" or claim.meta else "kBackend"
     gate = next((cpp_name(a) for a in source.args if a.cpp in ("const Tensor&", "TensorList")), "")

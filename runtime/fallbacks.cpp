@@ -7,36 +7,47 @@
 #include "runtime/autograd/forward.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/copy.h"
+#include "runtime/schema.h"
 
 namespace tn {
 namespace {
 
+// Works on plain copies of conjugate and negative views; what an operator writes is written back through the view.
 class ResolveFallback final : public BoxedKernel {
  public:
   void call(OpRow& op, KeySet keys, std::span<const Arg> args, Value* out) override {
+    const bool mutates = op.info->is(OpInfo::kMutates);
     std::vector<Arg> resolved(args.begin(), args.end());
-    std::vector<Tensor> owned;
     std::vector<std::vector<Tensor>> lists;
-    owned.reserve(args.size());
+    std::vector<Written> written;
     lists.reserve(args.size());
-    for (Arg& a : resolved) {
-      if (a.tag == Tag::Tensor) {
-        const Tensor& t = a.tensor();
-        if (!t->is_conj() && !t->is_neg()) continue;
-        TN_CHECK(!op.info->is(OpInfo::kMutates), op.info->name,
-                 ": expected a plain tensor, got a conjugate or negative view");
-        owned.push_back(resolve(t));
-        a = Arg::of(owned.back());
-      } else if (a.tag == Tag::TensorList) {
-        std::vector<Tensor>& list = lists.emplace_back();
-        for (const Tensor& t : a.tensors())
-          list.push_back(t.defined() && (t->is_conj() || t->is_neg()) ? resolve(t) : t);
-        a = Arg::of(TensorList(list));
+    for (size_t i = 0; i < args.size(); ++i) {
+      Arg& a = resolved[i];
+      if (a.tag != Tag::Tensor && a.tag != Tag::TensorList) continue;
+      const bool writes = mutates && schema_of(op).arguments()[i].is_write();
+      std::vector<Tensor>& plain = lists.emplace_back();
+      const TensorList given = a.tag == Tag::Tensor ? TensorList(&a.tensor(), 1) : a.tensors();
+      for (const Tensor& t : given) {
+        const bool lazy = t.defined() && (t->is_conj() || t->is_neg());
+        plain.push_back(lazy ? resolve(t) : t);
+        if (lazy && writes) written.push_back({t, plain.back()});
       }
+      a = a.tag == Tag::Tensor ? Arg::of(plain[0]) : Arg::of(TensorList(plain));
     }
     const KeySet below = keys & KeySet::below(DispatchKey::Conjugate);
     door::redispatch_boxed(op, below, resolved, out);
+    for (const Written& w : written) {
+      if (w.view.sizes() != w.plain.sizes()) resize_output(w.view, w.plain.sizes());
+      if (!w.view.is_meta()) copy_into(w.view, w.plain);
+      for (int i = 0; i < op.info->num_returns; ++i)
+        if (out[i].tag() == Tag::Tensor && out[i].arg().tensor().is_same(w.plain)) out[i] = Value(w.view);
+    }
   }
+
+ private:
+  struct Written {
+    Tensor view, plain;
+  };
 };
 
 // "AddBackward0" for aten::add.Tensor: upstream's node names, as far as the name alone tells.
@@ -60,30 +71,29 @@ class GraphMarker final : public BoxedKernel {
     if (door::keys_of(args) & ~thread_state.excluded & KeySet::kDual) forward::refuse(op.info->name + 6);
     const bool tracked = grad_mode() && (door::keys_of(args) & KeySet::kNeedsGrad) != 0;
     const KeySet below = keys & KeySet::below(DispatchKey::AutogradOther);
-    if (tracked && op.info->is(OpInfo::kInplace))
-      for (const Arg& a : args.first(1))
-        TN_CHECK(a.tag != Tag::Tensor || !a.t->requires_grad() || !is_leaf(a.tensor()),
-                 "a leaf Variable that requires grad is being used in an in-place operation.");
+    const bool inplace = op.info->is(OpInfo::kInplace);
+    if (inplace && !args.empty() && args[0].tag == Tag::Tensor) check_inplace(args[0].tensor(), tracked);
     door::redispatch_boxed(op, below, args, out);
     if (!tracked) return;
     Ref<Node> node;
     for (int i = 0; i < op.info->num_returns; ++i) {
       if (out[i].tag() == Tag::Tensor) {
-        mark(out[i].arg().tensor(), op, node);
+        mark(out[i].arg().tensor(), op, node, inplace);
       } else if (out[i].tag() == Tag::TensorList) {
-        for (const Tensor& t : out[i].arg().tensors()) mark(t, op, node);
+        for (const Tensor& t : out[i].arg().tensors()) mark(t, op, node, false);
       }
     }
   }
 
  private:
-  static void mark(const Tensor& t, const OpRow& op, Ref<Node>& node) {
+  static void mark(const Tensor& t, const OpRow& op, Ref<Node>& node, bool written) {
     if (!t.defined() || (!t.is_floating_point() && !t.is_complex())) return;
     if (!node)
       node = make_ref<RefusingNode>(node_name(*op.info),
                                     str(op.info->name, op.info->overload[0] ? "." : "", op.info->overload),
                                     "its derivative is not compiled yet");
-    set_history(t, node);
+    if (written) rebase_history(t, node);
+    else set_history(t, node);
   }
 };
 

@@ -51,16 +51,19 @@ class Shape {
   int64_t dim_ = 0;
 };
 
+// What only tensors in a graph have. Defined by the autograd engine (runtime/autograd_meta.h).
+class AutogradMeta;
+
 // A version shared by a base and its views. A tensor alone counts in its own header (TensorImpl::version_).
 class VersionCounter : public RefCounted {
  public:
   explicit VersionCounter(uint32_t start) : value(start) {}
   std::atomic<uint32_t> value;
+  std::atomic_flag busy;          // guards the list
+  AutogradMeta* views = nullptr;  // living views, which learn when their base gets a gradient or a tangent
   static void destroy(VersionCounter* v) noexcept { delete v; }
 };
 
-// What only tensors in a graph have. Defined by the autograd engine (runtime/autograd_meta.h).
-class AutogradMeta;
 void destroy_autograd_meta(AutogradMeta* meta) noexcept;
 
 // What a tensor of a function transform stands for. Defined by the transforms (runtime/func/layers.h).
@@ -146,6 +149,7 @@ class TensorImpl : public RefCounted {
   }
   // Makes this tensor count together with another: what views and detach do.
   void share_version(TensorImpl& other);
+  VersionCounter* shared_version() const { return shared_version_.get(); }  // null for a tensor that counts alone
   // Starts an own count from zero: what .data does.
   void own_version() {
     shared_version_ = nullptr;

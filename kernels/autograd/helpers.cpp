@@ -17,10 +17,6 @@ void spread(const std::vector<tn::Tensor>& grads, GradList& out, size_t first) {
   for (size_t i = 0; i < grads.size() && first + i < out.size(); ++i) out[first + i] = grads[i];
 }
 Tensor copy_of(const Tensor& t) { return at::clone(t); }
-void mark_multi_view(const std::vector<tn::Tensor>& views) {
-  for (const tn::Tensor& v : views)
-    if (v.defined() && v->autograd) v->autograd->multi_view = true;
-}
 void refuse_formula(const char* node, const char* inputs, const char* missing) {
   refuse(node, str("the gradient of ", inputs), str("its formula calls ", missing, ", which is not written yet"));
 }
@@ -93,9 +89,12 @@ Tensor pow_backward_self(const Tensor& grad, const Tensor& self, const Tensor& e
 Tensor pow_backward_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
   Tensor zero_base;
   if (tn::is_complex(exponent.dtype()))
-    zero_base = at::logical_and(self == tn::Scalar(0), at::real(exponent) >= tn::Scalar(0));
+    zero_base = at::logical_and(self == tn::Scalar(0), at::logical_and(at::imag(exponent) == tn::Scalar(0),
+                                                                       at::real(exponent) >= tn::Scalar(0)));
   else zero_base = at::logical_and(self == tn::Scalar(0), exponent >= tn::Scalar(0));
-  const Tensor out = grad * at::where(zero_base, at::zeros({}, grad.options()), (result * self.log()).conj());
+  // A negative real base has a logarithm where the exponent is complex.
+  const Tensor base = at::to(self, result.dtype());
+  const Tensor out = grad * at::where(zero_base, at::zeros({}, grad.options()), (result * base.log()).conj());
   return handle_r_to_c(exponent.dtype(), out);
 }
 Tensor pow_backward_exponent(const Tensor& grad, const Scalar& base, const Tensor& exponent, const Tensor& result) {

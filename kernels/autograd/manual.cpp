@@ -18,7 +18,7 @@ namespace {
 
 class CopyBackwards final : public Node {
  public:
-  CopyBackwards() : Node("CopyBackwards") {}
+  CopyBackwards() : Node("torch::autograd::CopyBackwards") {}
   GradList apply(GradList&& grads) override {
     GradList out(2);
     const tn::Tensor& grad = grads[0];
@@ -60,6 +60,12 @@ const tn::Tensor& v_copy_(const tn::Tensor& self, const tn::Tensor& src, bool no
   return self;
 }
 
+// The view's tangent has nothing to do with its base's.
+void without_forward(const tn::Tensor& view) {
+  if (view->autograd) view->autograd->forward_view = false;
+  view->set_dual_bit(false);
+}
+
 // Views of the value alone and with a tangent. Further down they are plain views: each function transform has its own
 // tangents.
 class FwPrimalBackward final : public Node {
@@ -77,6 +83,7 @@ tn::Tensor v__fw_primal(const tn::Tensor& self, int64_t) {
     const ExcludeGuard below(kAutogradKeys);
     return tn::at::alias(self);
   }();
+  without_forward(primal);
   if (node) set_history(primal, node);
   return primal;
 }
@@ -85,6 +92,7 @@ tn::Tensor v__make_dual(const tn::Tensor& primal, const tn::Tensor& tangent, int
            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level ", level,
            " is not supported.");
   tn::Tensor dual = tn::at::alias(primal);
+  without_forward(dual);
   forward::set_tangent(dual, tangent, false);
   return dual;
 }

@@ -13,16 +13,13 @@ namespace {
 
 class RetainGrad final : public RetainHook {
  public:
-  RetainGrad(TensorImpl* target, uint32_t index) : RetainHook(target), index_(index) {}
+  using RetainHook::RetainHook;
   void call(GradList& grads) override {
     const Tensor t = lock();
-    if (!t.defined() || index_ >= grads.size() || !grads[index_].defined()) return;
+    if (!t.defined() || index() >= grads.size() || !grads[index()].defined()) return;
     Tensor& into = autograd_meta(t).grad;
-    into = into.defined() ? at::add(into, grads[index_]) : at::clone(grads[index_]);
+    into = into.defined() ? at::add(into, grads[index()]) : at::clone(grads[index()]);
   }
-
- private:
-  uint32_t index_;
 };
 
 }  // namespace

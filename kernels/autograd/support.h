@@ -49,7 +49,6 @@ inline void release(std::vector<SavedVariable>& list) {
   for (SavedVariable& s : list) s.reset();
 }
 Tensor copy_of(const Tensor& t);
-void mark_multi_view(const std::vector<tn::Tensor>& views);
 
 // Copies of borrowed arguments, which a node outlives.
 inline std::vector<int64_t> stored(IntArrayRef v) { return v.vec(); }

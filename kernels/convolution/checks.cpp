@@ -8,8 +8,6 @@
 namespace tn::convolution {
 namespace {
 
-using matmul::element_type;
-
 DimVector expanded_list(IntView list, int64_t dims, const char* name) {
   if (list.ssize() == dims) return list;
   TN_CHECK(list.size() == 1, "expected ", name, " to be a single integer value or a list of ", dims,
@@ -34,11 +32,6 @@ std::string crossed(IntView sizes) {
   std::string text;
   for (const int64_t v : sizes) text += str(text.empty() ? "" : " x ", v);
   return text;
-}
-
-// As upstream spells a tensor's type.
-std::string tensor_type(ScalarType t) {
-  return t == ScalarType::BFloat16 ? "CPUBFloat16Type" : str("torch.", scalar_type_name(t), "Tensor");
 }
 
 bool any_below(IntView list, int64_t least) {
@@ -123,11 +116,11 @@ bool goes_to_onednn(const Tensor& input, const Tensor& weight, int64_t groups) {
 }
 
 void check_dtypes(const Params& params, const Tensor& input, const Tensor& weight, OptionalTensor bias) {
-  TN_CHECK(!bias || bias->dtype() == input.dtype(), "Input type (", element_type(input.dtype()), ") and bias type (",
-           bias ? element_type(bias->dtype()) : "", ") should be the same");
+  TN_CHECK(!bias || bias->dtype() == input.dtype(), "Input type (", element_type_name(input.dtype()),
+           ") and bias type (", bias ? element_type_name(bias->dtype()) : "", ") should be the same");
   if (input.dtype() == weight.dtype()) return;
-  TN_CHECK(!goes_to_onednn(input, weight, params.groups), "Input type (", tensor_type(input.dtype()),
-           ") and weight type (", tensor_type(weight.dtype()),
+  TN_CHECK(!goes_to_onednn(input, weight, params.groups), "Input type (", tensor_type_name(input.dtype()),
+           ") and weight type (", tensor_type_name(weight.dtype()),
            ") should be the same or input should be a MKLDNN tensor and weight is a dense tensor");
   fail(ErrorKind::Runtime, "expected scalar type ", scalar_type_name(input.dtype()), " but found ",
        scalar_type_name(weight.dtype()));

@@ -1,5 +1,6 @@
 // Operators that give an existing tensor another size or another storage.
 #include "generated/slots/copy.h"
+#include "runtime/autograd/accumulator.h"
 #include "runtime/error.h"
 #include "runtime/shape.h"
 
@@ -10,11 +11,18 @@ void check_resizable(const Tensor& self) {
   TN_CHECK(!self.requires_grad() || self->is_inference(), "cannot resize variables that require grad");
 }
 
+// Upstream counts a resize as a write only where it changes something.
+void changed_geometry(const Tensor& self) {
+  if (!self->is_inference()) self->bump_version();
+  forget_accumulator(self);
+}
+
 void resize(const Tensor& self, IntView size, std::optional<MemoryFormat> format) {
   check_resizable(self);
   TN_CHECK(format != MemoryFormat::Preserve, "Unsupported memory format", memory_format_name(MemoryFormat::Preserve));
   if (!format && self.sizes() == size) return;  // keeps its strides
   resize_impl(*self.impl(), size, format.value_or(MemoryFormat::Contiguous));
+  changed_geometry(self);
 }
 
 // An empty list of strides asks for contiguous ones.
@@ -37,6 +45,7 @@ const Tensor& point_at(const Tensor& self, const Storage& source, int64_t offset
   if (bytes > kept->nbytes()) kept->resize(bytes);
   self->set_storage(kept);
   self->set_geometry(sizes, strides, offset);
+  forget_accumulator(self);
   return self;
 }
 
@@ -49,7 +58,10 @@ const Tensor& resize_(const Tensor& self, IntArrayRef size, std::optional<Memory
 const Tensor& resize_as_(const Tensor& self, const Tensor& the_template, std::optional<MemoryFormat> memory_format) {
   check_resizable(self);
   const bool preserve = memory_format == MemoryFormat::Preserve;
-  if (!(self.sizes() == the_template.sizes())) resize_impl(*self.impl(), the_template.sizes());
+  if (!(self.sizes() == the_template.sizes())) {
+    resize_impl(*self.impl(), the_template.sizes());
+    changed_geometry(self);
+  }
   if (memory_format)
     self->set_sizes_contiguous(DimVector(the_template.sizes()),
                                preserve ? suggest_memory_format(the_template) : *memory_format);

@@ -5,6 +5,7 @@
 #include "generated/ops/clone.h"
 #include "generated/ops/copy.h"
 #include "generated/ops/diagonal.h"
+#include "generated/ops/narrow.h"
 #include "generated/ops/select.h"
 #include "generated/ops/slice.h"
 #include "generated/ops/zeros.h"
@@ -15,6 +16,7 @@ namespace {
 
 // Dense strides would do for most; upstream keeps the strides of slices, gaps included.
 Tensor clone_with_strides(const Tensor& self) {
+  if (self->wrapper) return at::clone(self);  // the storage is that of other values, too
   for (int64_t d = 0; d < self.dim(); ++d)
     if (self->stride(d) == 0 && self->size(d) > 1) return at::clone(self);
   const int64_t all[] = {static_cast<int64_t>(self.storage()->nbytes() / self.itemsize())}, one[] = {1};
@@ -36,6 +38,10 @@ Tensor zeros_like_grad(const Tensor& grad, IntView sizes) {
 }  // namespace
 
 Tensor copied(const Tensor& view) { return at::clone(view, MemoryFormat::Contiguous); }
+Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  TN_CHECK(dim < self.dim(), "narrow_copy: expected dim < ", self.dim(), ", got ", dim);
+  return copied(at::narrow(self, dim, start, length));
+}
 std::vector<Tensor> copied(const std::vector<Tensor>& views) {
   std::vector<Tensor> out;
   out.reserve(views.size());

@@ -15,8 +15,8 @@ bool summed_in_float(ScalarType t) {
 
 bool shares_storage(const Tensor& a, const Tensor& b) { return a.storage().get() == b.storage().get(); }
 
-// BLAS leaves A and B unread where alpha is zero, so their NaN stay out. Upstream's loops for small batches and its half
-// precisions read them.
+// BLAS leaves A and B unread where alpha is zero, so their NaN stay out. Upstream's loops for small batches and its
+// half precisions read them.
 bool skips_product(const Tensor& out, const Tensor& a, const Scalar& alpha) {
   if (__builtin_expect(!is_zero(alpha), 1) || is_reduced_float(out.dtype())) return false;
   constexpr int64_t kLoops = 400;  // products of a matrix
@@ -24,28 +24,6 @@ bool skips_product(const Tensor& out, const Tensor& a, const Scalar& alpha) {
 }
 
 }  // namespace
-
-std::string element_type(ScalarType t) {
-  switch (t) {
-    case ScalarType::Byte: return "unsigned char";
-    case ScalarType::Char: return "signed char";
-    case ScalarType::Short: return "short int";
-    case ScalarType::Int: return "int";
-    case ScalarType::Long: return "long int";
-    case ScalarType::Half: return "c10::Half";
-    case ScalarType::Float: return "float";
-    case ScalarType::Double: return "double";
-    case ScalarType::ComplexHalf: return "c10::complex<c10::Half>";
-    case ScalarType::ComplexFloat: return "c10::complex<float>";
-    case ScalarType::ComplexDouble: return "c10::complex<double>";
-    case ScalarType::Bool: return "bool";
-    case ScalarType::BFloat16: return "c10::BFloat16";
-    case ScalarType::UInt16: return "short unsigned int";
-    case ScalarType::UInt32: return "unsigned int";
-    case ScalarType::UInt64: return "long unsigned int";
-    default: return "c10::" + std::string(scalar_type_name(t));
-  }
-}
 
 bool has_product(ScalarType t) { return gemm::supports(t) || summed_in_float(t); }
 

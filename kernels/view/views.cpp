@@ -45,12 +45,8 @@ const Tensor& native::detach_(const Tensor& self) {
            "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
            "called on these "
            "gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
-           "torch/optim/optimizer.py as a solution.");
-  if (self->autograd) {
-    self->autograd->grad_fn = nullptr;
-    self->autograd->requires_grad = false;
-    self->set_requires_grad_bit(false);
-  }
+           "torch/optim/optimizer.py as the solution.");
+  forget_history(self);
   return self;
 }
 Tensor native::lift(const Tensor& self) { return self; }
@@ -71,7 +67,7 @@ const Tensor& native::as_strided_(const Tensor& self, IntArrayRef size, IntArray
 
 Tensor native::expand(const Tensor& self, IntArrayRef size, bool /*implicit*/) {
   const int64_t ndim = size.ssize(), own = self.dim();
-  TN_CHECK(ndim >= own, "expand(", scalar_type_name(self.dtype()), "Tensor{", self.sizes(), "}, size=", size,
+  TN_CHECK(ndim >= own, "expand(", tensor_type_name(self.dtype()), "{", self.sizes(), "}, size=", size,
            "): the number of sizes provided (", ndim,
            ") must be greater or equal to the number of dimensions in the tensor (", own, ")");
   DimVector sizes(static_cast<size_t>(ndim)), strides(static_cast<size_t>(ndim));

@@ -1,6 +1,7 @@
 // Batching rules that are neither a line of letters nor a product: whole reductions, views with their own geometry,
 // copies, indexing.
 #include "generated/ops/_local_scalar_dense.h"
+#include "generated/ops/_new_zeros_with_same_feature_meta.h"
 #include "generated/ops/alias.h"
 #include "generated/ops/arange.h"
 #include "generated/ops/as_strided.h"
@@ -75,6 +76,15 @@ void new_empty_strided(const Site& s, Value* out) {
   args[2] = Arg::of(IntArrayRef(strides));
   door::call_boxed(s.op, args, out);
   put(s, out, out[0].take_tensor());
+}
+// The batch of self is one of tensors like other; other's own batch is part of what it looks like.
+void new_zeros_with_same_feature_meta(const Site& s, Value* out) {
+  const bool own = s.batched(0), others = s.batched(1);
+  TN_CHECK(own || s.args[2].i == 0,
+           "_new_zeros_with_same_feature_meta: expected batch dimensions of a batched tensor, got an unbatched one");
+  const func::BelowTop below;
+  const Tensor made = at::_new_zeros_with_same_feature_meta(s.front(0), s.front(1), s.args[2].i + (own && !others));
+  put(s, out, made);
 }
 void roll(const Site& s, Value* out) {
   const func::BelowTop below;
@@ -249,6 +259,7 @@ const Rule special_rules[] = {
     {"as_strided", nullptr, as_strided},
     {"_reshape_alias", nullptr, reshape_alias},
     {"new_empty_strided", nullptr, new_empty_strided},
+    {"_new_zeros_with_same_feature_meta", nullptr, new_zeros_with_same_feature_meta},
     {"roll", nullptr, roll},
     {"trace", nullptr, trace},
     {"copy_", nullptr, copy_},

@@ -3,10 +3,11 @@
 #include <mutex>
 
 #include "generated/ops/_fw_primal.h"
+#include "generated/ops/_new_zeros_with_same_feature_meta.h"
 #include "generated/ops/as_strided.h"
 #include "generated/ops/copy.h"
-#include "generated/ops/new_empty_strided.h"
 #include "generated/ops/zeros_like.h"
+#include "runtime/autograd/layout.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/refuse.h"
 
@@ -42,10 +43,13 @@ void unlink(Tangent* t) {
 
 bool differentiable(const Tensor& t) { return t.is_floating_point() || t.is_complex(); }
 
-// The same values with the tensor's own strides: views of the one then fit the other.
-Tensor with_geometry_of(const Tensor& tangent, const Tensor& t) {
-  if (tangent.strides() == t.strides()) return tangent;
-  const Tensor made = at::new_empty_strided(tangent, t.sizes(), t.strides());
+// A tangent lies as its tensor does, in a storage of the same size: views of the one then fit the other. Elements of an
+// expanded tensor share memory, which their tangents can't.
+Tensor laid_out_as(const Tensor& tangent, const Tensor& t) {
+  if (same_layout(tangent, t)) return tangent;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.stride(d) == 0 && t.size(d) > 1) return tangent;
+  const Tensor made = at::_new_zeros_with_same_feature_meta(tangent, t);
   at::copy_(made, tangent);
   return made;
 }
@@ -59,6 +63,18 @@ void attach(const Tensor& t, const Tensor& tangent) {
     link(meta.tangent);
   }
   t->set_dual_bit(true);
+  mark_views_dual(*t.impl(), true);
+}
+
+// Views that were made before their base got a tangent find it there.
+bool follows_base(const Tensor& t) {
+  return t->autograd && !t->autograd->tangent && t->autograd->forward_view && is_dual(t->autograd->forward_info().base);
+}
+// The part of a base's tangent that belongs to its view.
+Tensor window_of(const Tensor& whole, const Tensor& base, const Tensor& view, const ViewInfo& info) {
+  if (info.replay) return info.replay->forward(whole);
+  return at::as_strided(whole, view.sizes(), view.strides(),
+                        whole.storage_offset() + view.storage_offset() - base.storage_offset());
 }
 
 }  // namespace
@@ -88,6 +104,7 @@ void exit_level(int64_t number) {
     dropped.push_back(std::move(t->value));
     t->owner->set_dual_bit(false);
     t->owner->autograd->tangent = nullptr;
+    mark_views_dual(*t->owner, false);
     delete t;
     t = next;
   }
@@ -95,7 +112,12 @@ void exit_level(int64_t number) {
 }
 
 Tensor tangent_of(const Tensor& t) {
-  return is_dual(t) && t->autograd && t->autograd->tangent ? t->autograd->tangent->value : Tensor();
+  if (!is_dual(t) || !t->autograd) return {};
+  if (t->autograd->tangent) return t->autograd->tangent->value;
+  if (!follows_base(t)) return {};
+  const ViewInfo& info = t->autograd->forward_info();
+  attach(t, window_of(tangent_of(info.base), info.base, t, info));
+  return t->autograd->tangent->value;
 }
 Tensor tangent_or_zeros(const Tensor& t) {
   Tensor found = tangent_of(t);
@@ -122,20 +144,20 @@ void set_tangent(const Tensor& t, const Tensor& tangent, bool inplace) {
            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
            "supported. Tensor is of size ",
            t.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
-  if (inplace && is_view(t)) {
+  if (inplace && is_view(t) && t->autograd->forward_view) {
     // The base was written through its view: its tangent is zero elsewhere, and the view's is a window of it.
-    const Tensor base = t->autograd->view_base;
-    if (!is_dual(base)) attach(base, with_geometry_of(at::zeros_like(base), base));
-    const Tensor whole = tangent_of(base);
-    const Tensor window = at::as_strided(whole, t.sizes(), t.strides(),
-                                         whole.storage_offset() + t.storage_offset() - base.storage_offset());
+    const ViewInfo& info = t->autograd->forward_info();
+    const Tensor base = info.base;
+    if (!is_dual(base) && same_layout(tangent, base) && same_layout(tangent, t)) {
+      attach(base, tangent);
+      return attach(t, tangent);
+    }
+    if (!is_dual(base)) attach(base, at::_new_zeros_with_same_feature_meta(tangent, base));
+    const Tensor window = window_of(tangent_of(base), base, t, info);
     at::copy_(window, tangent);
     return attach(t, window);
   }
-  // An expanded tensor's elements share memory, which their tangents can't.
-  bool shares = false;
-  for (int64_t d = 0; d < t.dim(); ++d) shares |= t.stride(d) == 0 && t.size(d) > 1;
-  attach(t, shares ? tangent : with_geometry_of(tangent, t));
+  attach(t, laid_out_as(tangent, t));
 }
 
 void set_tangents(TensorList list, const std::vector<Tensor>& tangents) {

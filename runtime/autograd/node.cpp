@@ -7,6 +7,7 @@
 #include "generated/ops/copy.h"
 #include "generated/ops/detach.h"
 #include "generated/ops/empty_strided.h"
+#include "runtime/autograd/accumulator.h"
 #include "runtime/autograd/copy_slices.h"
 #include "runtime/autograd/engine.h"
 #include "runtime/autograd_meta.h"
@@ -84,7 +85,8 @@ void RetainHook::forget() {
 
 // ---- leaves ----------------------------------------------------------------------------------------------------
 
-AccumulateGrad::AccumulateGrad(const Tensor& variable) : Node("AccumulateGrad", UINT64_MAX), variable_(variable) {
+AccumulateGrad::AccumulateGrad(const Tensor& variable)
+    : Node("torch::autograd::AccumulateGrad", UINT64_MAX), variable_(variable) {
   add_input(variable);
 }
 
@@ -92,6 +94,12 @@ AccumulateGrad::~AccumulateGrad() {
   const std::lock_guard lock(accumulator_mutex);
   AutogradMeta* const meta = variable_->autograd;
   if (meta && meta->accumulator == this) meta->accumulator = nullptr;
+}
+
+void forget_accumulator(const Tensor& leaf) {
+  if (!leaf->autograd) return;
+  const std::lock_guard lock(accumulator_mutex);
+  leaf->autograd->accumulator = nullptr;
 }
 
 Ref<Node> accumulator_of(const Tensor& leaf) {
@@ -112,7 +120,7 @@ bool obeys_layout(const Tensor& grad, const Tensor& variable) {
 // A differentiable copy with the strides that the variable asks for.
 Tensor clone_as(const Tensor& grad, const Tensor& variable) {
   if (!variable->is_non_overlapping_and_dense()) return at::clone(grad, MemoryFormat::Contiguous);
-  if (grad.strides() == variable.strides()) return at::clone(grad);
+  if (!grad_mode() && grad.strides() == variable.strides()) return at::clone(grad);
   const Tensor copy = at::empty_strided(variable.sizes(), variable.strides(), grad.dtype(), {}, grad.device());
   at::copy_(copy, grad);
   return copy;
@@ -123,16 +131,16 @@ Tensor clone_as(const Tensor& grad, const Tensor& variable) {
 GradList AccumulateGrad::apply(GradList&& grads) {
   Tensor& grad = grads[0];
   if (!grad.defined()) return {};
-  if (engine::tensor_hooks.leaf) engine::tensor_hooks.leaf(variable_, grad);
-  if (!grad.defined() || !variable_.requires_grad()) return {};
+  if (!variable_.requires_grad()) return {};
   static constinit std::mutex mutex;  // two threads may reach the same leaf
   {
     const std::lock_guard lock(mutex);
     Tensor& into = autograd_meta(variable_).grad;
     if (!into.defined()) {
       const bool obeys = obeys_layout(grad, variable_);
+      const uint32_t holders = post_hooks.empty() ? 1 : 2;  // hooks after this node see it, too
       if (grad_mode()) into = clone_as(grad, variable_);
-      else if (grad->use_count() <= 1 && obeys) into = at::detach(grad);
+      else if (grad->use_count() <= holders && obeys) into = at::detach(grad);
       else into = clone_as(at::detach(grad), variable_);
     } else if (!grad_mode()) {
       at::add_(into, grad);
@@ -152,7 +160,7 @@ const Ref<Node>& grad_fn_of(const Tensor& t) {
   static const Ref<Node> none;
   if (!t->autograd) return none;
   AutogradMeta& meta = *t->autograd;
-  if (meta.view_base.defined() && meta.attr_version != t->version()) catch_up_view(t, meta);
+  if (meta.view.base.defined() && meta.attr_version != t->version()) catch_up_view(t, meta);
   return meta.grad_fn;
 }
 
@@ -168,12 +176,14 @@ void set_history(const Tensor& result, const Ref<Node>& node) {
     return;
   }
   const uint32_t nr = node->add_input(result);
-  if (!differentiable(result)) return;
-  AutogradMeta& meta = autograd_meta(result);
+  if (differentiable(result)) set_edge(result, node, nr);
+}
+void set_edge(const Tensor& t, const Ref<Node>& node, uint32_t nr) {
+  AutogradMeta& meta = autograd_meta(t);
   meta.output_nr = nr;
   meta.grad_fn = node;
-  meta.attr_version = result->version();
-  result->set_requires_grad_bit(true);
+  meta.attr_version = t->version();
+  mark_needs_grad(t);
 }
 void set_history(TensorList results, const Ref<Node>& node) {
   for (const Tensor& t : results) set_history(t, node);
@@ -181,20 +191,14 @@ void set_history(TensorList results, const Ref<Node>& node) {
 
 void check_inplace(const Tensor& self, bool needs_graph) {
   if (!needs_graph || !grad_mode() || !self.defined()) return;
-  if (self.requires_grad() && is_leaf(self) && !is_view(self))
-    fail(ErrorKind::Runtime, "a leaf Variable that requires grad is being used in an in-place operation.");
   if (is_view(self)) {
-    const Tensor& base = self->autograd->view_base;
-    if (base.requires_grad() && is_leaf(base))
+    check_view_write(self, false);
+    if (self.requires_grad() && is_leaf(self->autograd->view.base))
       fail(ErrorKind::Runtime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
-    if (self->autograd->multi_view)
-      fail(ErrorKind::Runtime, "Output ", self->autograd->output_nr, " of ",
-           grad_fn_of(self) ? grad_fn_of(self)->name() : "a function",
-           " is a view and is being modified inplace. This view is the output of a function that returns multiple "
-           "views. Such functions "
-           "do not allow the output views to be modified inplace. You should replace the inplace operation by an "
-           "out-of-place one.");
   }
+  // As upstream, a view that has not caught up with a write to its base counts as the leaf that it was.
+  if (self.requires_grad() && !(self->autograd && self->autograd->grad_fn))
+    fail(ErrorKind::Runtime, "a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 void check_out(const char* op, const Tensor& out) {

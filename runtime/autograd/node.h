@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/autograd/anomaly.h"
 #include "runtime/intrusive.h"
 #include "runtime/tensor.h"
 
@@ -36,15 +37,18 @@ class PreHook : public RefCounted {
   virtual void call(GradList& grads) = 0;
   static void destroy(PreHook* h) noexcept { delete h; }
 };
-// A hook on behalf of a tensor that it doesn't keep alive.
+// A hook on behalf of a tensor that it doesn't keep alive, for one of the node's gradients.
 class RetainHook : public PreHook {
  public:
-  explicit RetainHook(TensorImpl* target) : target_(target) {}
+  RetainHook(TensorImpl* target, uint32_t index) : target_(target), index_(index) {}
   Tensor lock() const;  // undefined once the tensor died
   void forget();
+  uint32_t index() const { return index_; }
+  void set_index(uint32_t index) { index_ = index; }
 
  private:
   TensorImpl* target_;
+  uint32_t index_;
 };
 // Sees, and may replace, what a node answered.
 class PostHook : public RefCounted {
@@ -83,11 +87,15 @@ struct SavedField {
 class Node : public RefCounted {
  public:
   // `name` must outlive the node: a literal, or kept by a subclass.
-  explicit Node(const char* name, uint64_t sequence = next_sequence()) : sequence_(sequence), name_(name) {}
+  explicit Node(const char* name, uint64_t sequence = next_sequence()) : sequence_(sequence), name_(name) {
+    if (__builtin_expect(engine::anomaly.enabled, 0) && engine::anomaly.made) engine::anomaly.made(*this);
+  }
   virtual ~Node() = default;
 
   virtual GradList apply(GradList&& grads) = 0;
   virtual void release_variables() {}
+  // Of an accumulator: the leaf that it adds to. Null for other nodes.
+  virtual const Tensor* leaf() const { return nullptr; }
   // Ends with a field without a name; null where there is nothing to show.
   virtual const SavedField* saved_fields() const { return nullptr; }
   const char* name() const { return name_; }
@@ -128,7 +136,7 @@ class AccumulateGrad final : public Node {
   explicit AccumulateGrad(const Tensor& variable);
   ~AccumulateGrad() override;
   GradList apply(GradList&& grads) override;
-  const Tensor& variable() const { return variable_; }
+  const Tensor* leaf() const override { return &variable_; }
 
  private:
   Tensor variable_;
@@ -159,8 +167,11 @@ Ref<Node> accumulator_of(const Tensor& leaf);
 // Makes `node` the history of a result. Undefined results, and those that can't have gradients, only take up a place.
 void set_history(const Tensor& result, const Ref<Node>& node);
 void set_history(TensorList results, const Ref<Node>& node);
+// The same where the node already knows the result as its `nr`-th.
+void set_edge(const Tensor& t, const Ref<Node>& node, uint32_t nr);
 // The same for a tensor that was written in place: a view passes the write on to its base's history.
 void rebase_history(const Tensor& self, Ref<Node> node);
+void rebase_edge(const Tensor& self, Ref<Node> node, uint32_t nr);
 // RuntimeError where writing this tensor in place would corrupt the graph.
 void check_inplace(const Tensor& self, bool needs_graph);
 // RuntimeError for an out= argument in a differentiable call.

@@ -1,9 +1,14 @@
 #include "runtime/autograd/saved_variable.h"
 
-#include "generated/ops/detach.h"
-#include "runtime/keyset.h"
+#include <atomic>
+#include <thread>
 
+#include "generated/ops/detach.h"
+#include "runtime/autograd/copy_slices.h"
+#include "runtime/autograd/engine.h"
+#include "runtime/autograd/names.h"
 #include "runtime/autograd_meta.h"
+#include "runtime/keyset.h"
 
 namespace tn {
 
@@ -31,9 +36,32 @@ Tensor without_history(const Tensor& t) {
   return alias;
 }
 
+class Lock {
+ public:
+  explicit Lock(uint8_t& busy) : busy_(busy) {
+    while (busy_.exchange(1, std::memory_order_acquire) != 0) std::this_thread::yield();
+  }
+  ~Lock() { busy_.store(0, std::memory_order_release); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  std::atomic_ref<uint8_t> busy_;
+};
+
 }  // namespace
 
-SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
+void SavedVariable::reset() {
+  Tensor data, tangent;  // die after the lock
+  Ref<PackedTensor> packed;
+  const Lock lock(busy_);
+  std::swap(data, data_);
+  std::swap(tangent, tangent_);
+  std::swap(packed, packed_);
+  released_ = true;
+}
+
+SavedVariable::SavedVariable(const Tensor& t, bool is_output, const Node* written_by) {
   if (!t.defined()) return;
   TN_CHECK(!t->is_inference(),
            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
@@ -45,6 +73,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) {
   needs_grad_ = t.requires_grad();
   is_output_ = is_output;
   if (is_output) output_nr_ = t->autograd ? t->autograd->output_nr : 0;
+  if (written_by && is_view(t)) slices_ = CopySlices::around(*written_by, t);
   if (__builtin_expect(saved_tensor_packer != nullptr, 0) && !t->is_wrapped_number()) {
     pack(t, saved_tensor_packer);
     return;
@@ -77,45 +106,63 @@ void SavedVariable::pack(const Tensor& t, Packer packer) {
   if (!is_output_ && needs_grad_) packed_->edge = gradient_edge(t);
 }
 
-Tensor SavedVariable::unpacked(const Node& saved_for) const {
-  const Tensor given = packed_->unpack();
+Tensor SavedVariable::unpacked(PackedTensor& packed, const Node& saved_for) const {
+  const Tensor given = packed.unpack();
   if (!needs_grad_ || !(given.is_floating_point() || given.is_complex())) return given;
   Tensor t = alias_with_geometry(given, given.sizes(), given.strides(), given.storage_offset());
   AutogradMeta& meta = autograd_meta(t);
-  meta.grad_fn = is_output_ ? Ref<Node>::share(const_cast<Node*>(&saved_for)) : packed_->edge.node;
-  meta.output_nr = is_output_ ? output_nr_ : packed_->edge.input;
+  const Edge from = is_output_ ? history(saved_for) : packed.edge;
+  meta.grad_fn = from.node;
+  meta.output_nr = from.input;
   meta.attr_version = t->version();
   t->set_requires_grad_bit(true);
   return t;
 }
 
+Edge SavedVariable::history(const Node& saved_for) const {
+  if (slices_) return {slices_->history_of_view(), 0};
+  return {Ref<Node>::share(const_cast<Node*>(&saved_for)), output_nr_};
+}
+
 Tensor SavedVariable::unpack(const Node& saved_for) const {
-  if (packed_) return unpacked(saved_for);
-  if (!data_.defined()) {
+  Tensor data, tangent;
+  Ref<PackedTensor> packed;
+  {
+    const Lock lock(busy_);
+    data = data_;
+    tangent = tangent_;
+    packed = packed_;
+  }
+  if (packed) return unpacked(*packed, saved_for);
+  if (!data.defined()) {
     if (released_) fail_released();
     return {};
   }
-  if (data_->version() != version_) {
-    const Ref<Node>& fn = is_output_ ? Ref<Node>::share(const_cast<Node*>(&saved_for)) : grad_fn_of(data_);
-    const uint32_t nr = is_output_ ? output_nr_ : data_->autograd ? data_->autograd->output_nr : 0;
-    const std::string from = fn ? str(", which is output ", nr, " of ", fn->name(), ",") : std::string();
+  if (data->version() != version_) {
+    const Ref<Node>& fn = is_output_ ? Ref<Node>::share(const_cast<Node*>(&saved_for)) : grad_fn_of(data);
+    const uint32_t nr = is_output_ ? output_nr_ : data->autograd ? data->autograd->output_nr : 0;
+    const std::string from = fn ? str(", which is output ", nr, " of ", forward_name(*fn), ",") : std::string();
     fail(ErrorKind::Runtime,
          "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
-         scalar_type_name(data_.dtype()), "Tensor ", data_.sizes(), "]", from, " is at version ", data_->version(),
+         scalar_type_name(data.dtype()), "Tensor ", data.sizes(), "]", from, " is at version ", data->version(),
          "; expected version ", version_,
-         " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-         "torch.autograd.set_detect_anomaly(True).");
+         engine::anomaly.enabled
+             ? " instead. Hint: the backtrace further above shows the operation that failed to compute its gradient. "
+               "The variable in question was changed in there or anywhere later. Good luck!"
+             : " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
+               "with torch.autograd.set_detect_anomaly(True, check_nan=False).");
   }
-  if (!is_output_) return data_;
-  Tensor t = without_history(data_);
+  if (!is_output_) return data;
+  Tensor t = without_history(data);
   // A result without a derivative has no history.
   if (needs_grad_ && (t.is_floating_point() || t.is_complex())) {
     AutogradMeta& meta = autograd_meta(t);
-    meta.grad_fn = Ref<Node>::share(const_cast<Node*>(&saved_for));
-    meta.output_nr = output_nr_;
+    const Edge from = history(saved_for);
+    meta.grad_fn = from.node;
+    meta.output_nr = from.input;
     meta.attr_version = t->version();
     t->set_requires_grad_bit(true);
-    if (tangent_.defined()) forward::set_tangent(t, tangent_, false);
+    if (tangent.defined()) forward::set_tangent(t, tangent, false);
   }
   return t;
 }

@@ -19,21 +19,20 @@ class PackedTensor : public RefCounted {
 using Packer = Ref<PackedTensor> (*)(const Tensor& t);
 extern constinit thread_local Packer saved_tensor_packer;
 
+class CopySlices;
+
 class SavedVariable {
  public:
   SavedVariable() = default;
   // `is_output`: a result of the node that saves it. Its history is the node itself, so only its data is kept here.
-  SavedVariable(const Tensor& t, bool is_output);
+  // `written_by`: that node, where it wrote to the tensor in place.
+  SavedVariable(const Tensor& t, bool is_output, const Node* written_by = nullptr);
   SavedVariable(OptionalTensor t, bool is_output) : SavedVariable(t ? *t : Tensor(), is_output) {}
 
   // The tensor as it was. RuntimeError when it was freed, or changed in place since.
   Tensor unpack(const Node& saved_for) const;
-  void reset() {
-    data_.reset();
-    tangent_.reset();
-    packed_ = nullptr;
-    released_ = true;
-  }
+  // Another thread's backward may unpack meanwhile: it gets the whole value, or the error.
+  void reset();
   // Packs what is kept with hooks of its own. RuntimeError when hooks packed it already, or it was freed.
   void set_packer(Packer packer);
   const Tensor& data() const { return data_; }
@@ -42,16 +41,20 @@ class SavedVariable {
 
  private:
   void pack(const Tensor& t, Packer packer);
-  Tensor unpacked(const Node& saved_for) const;
+  Tensor unpacked(PackedTensor& packed, const Node& saved_for) const;
+  // Of a result: the node that saves it; where it wrote to a view, what the view has as history since.
+  Edge history(const Node& saved_for) const;
 
   Tensor data_;
-  Tensor tangent_;            // of an output; an input still has its own
-  Ref<PackedTensor> packed_;  // instead of data_
+  Tensor tangent_;                // of an output; an input still has its own
+  Ref<PackedTensor> packed_;      // instead of data_
+  CopySlices* slices_ = nullptr;  // owns the node that saves this, which wrote to a view
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;
   bool is_output_ = false;
   bool needs_grad_ = false;
   bool released_ = false;
+  mutable uint8_t busy_ = 0;  // a lock, for the moment in which references are copied
 };
 
 std::vector<SavedVariable> save_list(TensorList list, bool is_output);
