@@ -222,7 +222,16 @@ PyObject* map2(PyObject* self, Parsed& p, int) {
 
 // ---- identity
 // ---------------------------------------------------------------------------------------------------------------
-PyObject* fix_weakref(PyObject*, PyObject*) { Py_RETURN_NONE; }  // the object can't have moved: see bindings/tensor.h
+// An object that came out of a weak reference owns its header again, instead of the header it.
+PyObject* fix_weakref(PyObject* self, PyObject*) {
+  TensorImpl* const impl = impl_of(self);
+  if (impl && impl->owns_pyobj) {
+    impl->owns_pyobj = false;
+    impl->retain();
+    Py_DECREF(self);  // the header's; the caller has one too
+  }
+  Py_RETURN_NONE;
+}
 PyObject* is_view_method(PyObject*, const Tensor& t) { return new_bool(is_view(t)); }
 PyObject* use_count(PyObject*, const Tensor& t) { return PyLong_FromUnsignedLong(t->use_count()); }
 constexpr const char *kIsViewName = "_is_view", *kUseCountName = "_use_count";

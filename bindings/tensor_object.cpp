@@ -193,6 +193,29 @@ void class_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
+// What a weak reference gave back may outlive the header that kept it: the object gets a header with the same contents.
+void save_object(TensorObject* self, TensorImpl& dying) {
+  TensorImpl* const fresh = TensorImpl::create();
+  fresh->set_dtype(dying.dtype());
+  fresh->set_device(dying.device());
+  fresh->set_layout(dying.layout());
+  fresh->set_keys(dying.keys());
+  fresh->set_storage(dying.storage());
+  fresh->set_geometry(dying.sizes(), dying.strides(), dying.storage_offset());
+  fresh->set_inference(dying.is_inference());
+  fresh->share_version(dying);
+  fresh->python_dispatch = dying.python_dispatch;
+  fresh->python_custom = dying.python_custom;
+  std::swap(fresh->wrapper, dying.wrapper);
+  std::swap(fresh->autograd, dying.autograd);
+  if (AutogradMeta* const meta = fresh->autograd) {
+    meta->accumulator = nullptr;  // it would hold the tensor
+    if (meta->tangent) meta->tangent->owner = fresh;
+  }
+  fresh->pyobj = self;
+  self->impl = fresh;
+}
+
 // Called by a dying header that keeps its object.
 void release_object(TensorImpl& impl) noexcept {
   auto* const self = static_cast<PyObject*>(impl.pyobj);
@@ -200,7 +223,9 @@ void release_object(TensorImpl& impl) noexcept {
   impl.owns_pyobj = false;
   if (!self || !Py_IsInitialized()) return;
   const GilAcquire gil;
-  reinterpret_cast<TensorObject*>(self)->impl = nullptr;
+  auto* const object = reinterpret_cast<TensorObject*>(self);
+  if (Py_REFCNT(self) > 1) save_object(object, impl);
+  else object->impl = nullptr;
   Py_DECREF(self);
 }
 
