@@ -33,7 +33,10 @@ void with_float(ScalarType t, F&& f) {
   not_implemented("weight_norm_kernel", t);
 }
 ScalarType wide(ScalarType t) { return is_reduced_float(t) ? ScalarType::Float : t; }
-Tensor widened(const Tensor& t) { return contiguous(cast(t, wide(t.dtype()))); }
+Tensor widened(const Tensor& t, ScalarType type) { return contiguous(cast(t, type)); }
+void check_count(const char* op, const char* argument, const Tensor& t, int64_t wanted) {
+  TN_CHECK(t.numel() == wanted, op, ": expected ", argument, " with ", wanted, " elements, got ", t.numel());
+}
 int64_t grain(int64_t each) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(each, 1)); }
 
 // Calls f(begin, end) for pieces of the groups: whole rows, or columns side by side.
@@ -104,9 +107,9 @@ namespace native {
 std::tuple<Tensor, Tensor> _weight_norm_interface(const Tensor& v, const Tensor& g, int64_t dim) {
   const Groups groups(v, dim);
   const ScalarType type = wide(v.dtype());
-  const Tensor x = widened(v), length = widened(g), norms = empty(g.sizes(), type), out = empty(v.sizes(), type);
-  TN_CHECK(g.numel() == groups.count, "_weight_norm_interface: expected g with ", groups.count, " elements, got ",
-           g.numel());
+  check_count("_weight_norm_interface", "g", g, groups.count);
+  const Tensor x = widened(v, type), length = widened(g, type);
+  const Tensor norms = empty(g.sizes(), type), out = empty(v.sizes(), type);
   with_float(v.dtype(), [&]<class T>() {
     lengths(groups, data<T>(x), data<T>(norms));
     std::vector<T> scale(static_cast<size_t>(groups.count));
@@ -120,13 +123,13 @@ std::tuple<Tensor, Tensor> _weight_norm_interface_backward(const Tensor& grad_w,
                                                            const Tensor& saved_g, const Tensor& saved_norms,
                                                            int64_t dim) {
   const Groups groups(saved_v, dim);
-  TN_CHECK(grad_w.sizes() == saved_v.sizes(), "_weight_norm_interface_backward: expected grad_w of size ",
-           saved_v.sizes(), ", got ", grad_w.sizes());
-  TN_CHECK(saved_g.numel() == groups.count && saved_norms.numel() == groups.count,
-           "_weight_norm_interface_backward: expected saved_g and saved_norms with ", groups.count, " elements, got ",
-           saved_g.numel(), " and ", saved_norms.numel());
   const ScalarType type = wide(saved_v.dtype());
-  const Tensor grad = widened(grad_w), v = widened(saved_v), g = widened(saved_g), norms = widened(saved_norms);
+  constexpr const char* kOp = "_weight_norm_interface_backward";
+  check_count(kOp, "grad_w", grad_w, saved_v.numel());
+  check_count(kOp, "saved_g", saved_g, groups.count);
+  check_count(kOp, "saved_norms", saved_norms, groups.count);
+  const Tensor grad = widened(grad_w, type), v = widened(saved_v, type), g = widened(saved_g, type);
+  const Tensor norms = widened(saved_norms, type);
   const Tensor grad_v = empty(saved_v.sizes(), type), grad_g = empty(saved_g.sizes(), type);
   with_float(saved_v.dtype(), [&]<class T>() {
     products(groups, data<T>(grad), data<T>(v), data<T>(grad_g));
