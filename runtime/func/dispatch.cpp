@@ -63,7 +63,9 @@ void check_captures(OpRow& op, std::span<const Arg> args, const Layer& layer) {
 
 bool passes_by(const OpRow& op, std::span<const Arg> args) {
   const Layer& layer = layers().back();
-  if (!layer.older || std::string_view(op.info->name).ends_with("_batch_dim")) return false;
+  const std::string_view name = op.info->name;
+  if (!layer.older || name.ends_with("_batch_dim")) return false;
+  if (name == "aten::_make_dual") return true;  // a tangent may hold a batch where its value doesn't
   bool batched = false;
   for_each_tensor(args, [&](const Tensor& t) { batched |= wrapper_at(t, layer.level) != nullptr; });
   return !batched;
@@ -75,7 +77,7 @@ class FrontKey final : public BoxedKernel {
     TN_CHECK(!layers().empty(), op.info->name, ": expected a running function transform, got none");
     if (passes_by(op, given)) {
       constexpr KeySet kBelow = KeySet::below(DispatchKey::FuncTorchDynamicLayerFrontMode);
-      return door::redispatch_boxed(op, keys & kBelow, given, out);
+      return door::redispatch_boxed(op, (keys & kBelow).remove(DispatchKey::FuncTorchBatched), given, out);
     }
     bool dead = false;
     for_each_tensor(given, [&](const Tensor& t) { dead |= is_dead(t); });

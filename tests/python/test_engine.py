@@ -345,6 +345,46 @@ def test_runs_nest():
     assert ids == list(range(ids[0], ids[0] + 21))
 
 
+def test_deep_nests_leave_the_stack():
+    class Countdown(Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch.enable_grad():
+                ctx.x = x.detach().requires_grad_() - 1
+            return ctx.x.detach()
+
+        @staticmethod
+        def backward(ctx, g):
+            if ctx.x.item() == -1:
+                raise ValueError("end")
+            if ctx.x > 0:
+                with torch.enable_grad():
+                    Countdown.apply(ctx.x).sum().backward()
+            return g
+
+    Countdown.apply(leaf(500.0)).sum().backward()
+    assert message(ValueError, Countdown.apply(leaf(0.0)).sum().backward) == "end"
+    inner = Countdown.apply(leaf(99.5)).sum()  # ends at -0.5 on another thread
+    inner.backward()
+
+
+def test_tangents_are_batched_in_the_older_vmap():
+    x = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    found = torch.autograd.functional.hessian(lambda y: (y**3).sum(), x, outer_jacobian_strategy="forward-mode", vectorize=True)
+    torch.testing.assert_close(found, torch.diag(6 * x))
+
+
+def test_create_graph_warns_of_the_cycle():
+    x = leaf()
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="create_graph=True will create a reference cycle"):
+            (x * x).sum().backward(create_graph=True)
+    finally:
+        torch.set_warn_always(False)
+        x.grad = None
+
+
 def test_deep_graphs():
     x = leaf(1.0)
     y = x
