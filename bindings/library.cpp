@@ -100,6 +100,8 @@ PyObject* library_define(PyObject* self, PyObject* args, PyObject* kwargs) {
     const std::string name = schema->ns().empty() ? library.ns + "::" + schema->name() : schema->name();
     std::string full = schema->str();
     if (schema->ns().empty()) full = library.ns + "::" + full;
+    // The text as it was written: what a schema prints can't always be read again, a default device for one.
+    const std::string written = schema->ns().empty() ? library.ns + "::" + text : text;
     if (OpRow* earlier = find_op(name, schema->overload_name())) {
       auto origin = origins().find(earlier);
       fail(ErrorKind::Runtime, "Tried to register an operator (", full,
@@ -109,7 +111,7 @@ PyObject* library_define(PyObject* self, PyObject* args, PyObject* kwargs) {
            library.where, ". Original registration: registered at ",
            origin == origins().end() ? "torchnative" : origin->second);
     }
-    OpRow& op = define_op(name, schema->overload_name(), full, tags ? read_tags(tags) : 0);
+    OpRow& op = define_op(name, schema->overload_name(), written, tags ? read_tags(tags) : 0);
     library.defined.push_back(&op);
     origins()[&op] = library.where;
     auto waiting = pending().find(qualified({name, schema->overload_name()}));

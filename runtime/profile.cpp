@@ -238,8 +238,7 @@ Range NodeRange::begin(const char* prefix, const char* name, uint64_t sequence, 
   if (!s) return 0;
   // Leaves have a number beyond all others, by which they run first.
   const bool leaf = sequence == UINT64_MAX;
-  return s->open(str(prefix, name), scope, leaf ? -1 : static_cast<int64_t>(sequence),
-                 grads);
+  return s->open(str(prefix, name), scope, leaf ? -1 : static_cast<int64_t>(sequence), grads);
 }
 
 }  // namespace tn::profile

@@ -45,6 +45,9 @@ Tensor signed_product(const Tensor& lu, const Tensor& pivots) {
   return at::mul(at::prod(diagonal_of(lu), -1), sign.to(lu.scalar_type()));
 }
 
+// The gradient of matrices without elements, which still depends on what it would be made of.
+Tensor of_nothing(const Tensor& a, const Tensor& grad) { return at::mul(a, grad.unsqueeze(-1).unsqueeze(-1)); }
+
 }  // namespace
 
 // ---- Cholesky ------------------------------------------------------------------------------------------------------
@@ -99,7 +102,8 @@ Tensor cholesky_inverse_jvp(const Tensor& factor, const Tensor& dfactor, const T
 // d det = det tr(A^-1 dA), so the gradient is grad conj(det) A^-H.
 Tensor linalg_det_backward(const Tensor& grad, const Tensor& det, const Tensor& a, const Tensor& lu,
                            const Tensor& pivots) {
-  if (!grad.defined() || a.numel() == 0) return {};
+  if (!grad.defined()) return {};
+  if (a.numel() == 0) return of_nothing(a, grad);
   const Tensor regular = without_zeros(lu);
   if (!GradMode::is_enabled()) {
     const Tensor scale = at::mul(grad, signed_product(regular, pivots).conj());
@@ -127,7 +131,7 @@ Tensor linalg_det_jvp(const Tensor& da, const Tensor&, const Tensor& lu, const T
 Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_log, const Tensor& a, const Tensor& sign,
                         const Tensor& lu, const Tensor& pivots) {
   if (!grad_log.defined() && (!grad_sign.defined() || !a.is_complex())) return {};
-  if (a.numel() == 0) return {};
+  if (a.numel() == 0) return of_nothing(a, plus(grad_log, grad_sign));
   Tensor scale = grad_log.defined() ? Tensor(grad_log.to(a.scalar_type())) : Tensor();
   if (a.is_complex() && grad_sign.defined()) {
     const Tensor turn = at::imag(at::mul(grad_sign.conj(), sign));

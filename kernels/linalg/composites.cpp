@@ -11,9 +11,9 @@
 #include "generated/ops/_linalg_svd.h"
 #include "generated/ops/add.h"
 #include "generated/ops/clone.h"
+#include "generated/ops/diagonal.h"
 #include "generated/ops/eq.h"
-#include "generated/ops/expand.h"
-#include "generated/ops/eye.h"
+#include "generated/ops/fill.h"
 #include "generated/ops/flatten.h"
 #include "generated/ops/linalg_cholesky_ex.h"
 #include "generated/ops/linalg_eig.h"
@@ -33,6 +33,7 @@
 #include "generated/ops/matmul.h"
 #include "generated/ops/movedim.h"
 #include "generated/ops/reshape.h"
+#include "generated/ops/zero.h"
 #include "generated/ops/zeros.h"
 #include "kernels/linalg/common.h"
 #include "runtime/func/layers.h"
@@ -146,8 +147,10 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& self, bool some, bool compu
 Tensor matrix_power(const Tensor& self, int64_t n) {
   check_square(self, "linalg.matrix_power");
   if (n == 0) {
-    const Tensor one = at::eye(self.size(-1), self.dtype(), std::nullopt, self.device());
-    return at::clone(at::expand(one, self.sizes()), MemoryFormat::Contiguous);
+    const Tensor one = at::clone(self, MemoryFormat::Contiguous);  // keeps self's history: its gradient is zero
+    at::zero_(one);
+    at::fill_(at::diagonal(one, 0, -2, -1), 1);
+    return one;
   }
   if (n == 1) return at::clone(self, MemoryFormat::Preserve);
   if (n == -1) return at::linalg_inv(self);

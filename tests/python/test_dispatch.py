@@ -270,3 +270,10 @@ def test_lists_of_optional_tensors_may_be_written():
     with torch.library._scoped_library("tn_lists", "FRAGMENT") as lib:
         lib.define("f(Tensor?(a!)[] x) -> ()")
         assert torch.ops.tn_lists.f.default._schema.is_mutable
+
+
+def test_a_default_device_of_a_new_operator():
+    with torch.library._scoped_library("tn_defaults", "FRAGMENT") as lib:
+        lib.define(' f(Device d="cpu:0", float x=3.14) -> ()')
+        schema = torch.ops.tn_defaults.f.default._schema
+        assert [a.default_value for a in schema.arguments] == [torch.device("cpu:0"), 3.14]
