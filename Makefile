@@ -27,7 +27,7 @@ help:
 
 .PHONY: system system-test
 system:
-	@PYTHON='$(PYTHON)' cmake/need.sh g++ cmake ninja-build pkg-config python3-venv python3-dev libhwy-dev libsleef-dev
+	@PYTHON='$(PYTHON)' cmake/need.sh g++ cmake ninja-build pkg-config python3-venv python3-dev libhwy-dev libsleef-dev libeigen3-dev
 system-test: system
 	@cmake/need.sh libgtest-dev
 
@@ -41,6 +41,7 @@ $(VENV)/$(TAG).build: pyproject.toml | system
 $(VENV)/$(TAG).test: $(VENV)/$(TAG).build
 	$(call say,installing what the tests need)
 	@$(BIN)/python -m pip install -q --group test
+	@$(BIN)/python -m pip install -q --no-deps --group test-without-requirements
 	@touch $@
 $(VENV)/$(TAG).lint: $(VENV)/$(TAG).build
 	@$(BIN)/python -m pip install -q --group lint

@@ -248,9 +248,7 @@ bool BoundArgs::convert(PyObject* object, TypePtr type, std::optional<int32_t> s
     }
     case TypeKind::kStreamObj: {
       if (!is_stream(object)) return false;
-      const auto* stream = reinterpret_cast<StreamObject*>(object);
-      streams_.push_back({stream->stream_id, Device(static_cast<DeviceType>(stream->device_type),
-                                                    static_cast<int>(stream->device_index))});
+      streams_.push_back(stream_of(object));
       *out = Arg::of(streams_.back());
       return true;
     }
@@ -307,13 +305,22 @@ void BoundArgs::bind(const VectorCall& call) {
   }
 }
 
+namespace {
+
+// torch.ops answers lists as lists; the functions of torch answer them as tuples.
+PyObject* result_of(OpRow& op, size_t i, Value& v) {
+  if (v.tag() == Tag::TensorList) return arg_to_python(v.arg(), {});
+  return value_to_python(op, static_cast<int>(i), v);
+}
+
+}  // namespace
+
 PyObject* results_to_python(OpRow& op, std::span<Value> results) {
   if (results.empty()) return Py_NewRef(Py_None);
-  if (results.size() == 1) return value_to_python(op, 0, results[0]);
+  if (results.size() == 1) return result_of(op, 0, results[0]);
   PyRef tuple = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
   for (size_t i = 0; i < results.size(); ++i) {
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
-                     PyRef::check(value_to_python(op, static_cast<int>(i), results[i])).release());
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyRef::check(result_of(op, i, results[i])).release());
   }
   return tuple.release();
 }
@@ -361,8 +368,11 @@ PyObject* redispatch_op(OpRow& op, KeySet keys, const VectorCall& call) {
   return results_to_python(op, results.view());
 }
 
-PyObject* call_packet(std::span<OpRow* const> overloads, const VectorCall& call) {
-  if (overloads.size() == 1) return call_op(*overloads[0], call);
+namespace {
+
+// Gives the first overload that the arguments fit to `take`.
+template <class Take>
+auto first_fit(std::span<OpRow* const> overloads, const VectorCall& call, Take&& take) {
   std::string reasons;
   for (OpRow* op : overloads) {
     BoundArgs bound(schema_of(*op));
@@ -374,9 +384,20 @@ PyObject* call_packet(std::span<OpRow* const> overloads, const VectorCall& call)
       (reasons += error.message()) += "\n\n";
       continue;
     }
-    return finish(*op, bound);
+    return take(*op, bound);
   }
   fail(ErrorKind::Runtime, "Overloaded torch operator invoked from Python failed to match any schema:\n", reasons);
+}
+
+}  // namespace
+
+OpRow& resolve_packet(std::span<OpRow* const> overloads, const VectorCall& call) {
+  return *first_fit(overloads, call, [](OpRow& op, const BoundArgs&) { return &op; });
+}
+
+PyObject* call_packet(std::span<OpRow* const> overloads, const VectorCall& call) {
+  if (overloads.size() == 1) return call_op(*overloads[0], call);
+  return first_fit(overloads, call, finish);
 }
 
 }  // namespace tn::py

@@ -67,6 +67,9 @@ PyObject* redispatch_op(OpRow& op, KeySet keys, const VectorCall& call);
 // The first overload that fits; RuntimeError that lists why each doesn't.
 PyObject* call_packet(std::span<OpRow* const> overloads, const VectorCall& call);
 
+// The overload that call_packet would take.
+OpRow& resolve_packet(std::span<OpRow* const> overloads, const VectorCall& call);
+
 // What a Python function is called with: positional values, then those of the keywords.
 struct PythonArguments {
   std::vector<PyRef> values;

@@ -52,6 +52,7 @@ PyObject* arg_to_python(const Arg& a, std::string_view type) {
     case Tag::Device: return device_object(a.device());
     case Tag::Generator: return generator_object(a.generator());
     case Tag::Storage: return storage_object(Storage(Ref<StorageImpl>::share(a.storage())));
+    case Tag::Stream: return stream_object(*static_cast<const Stream*>(a.p));
     case Tag::IntList: return list_of(a.ints(), [](int64_t v) { return PyLong_FromLongLong(v); });
     case Tag::DoubleList: return list_of(a.doubles(), [](double v) { return PyFloat_FromDouble(v); });
     case Tag::BoolList: return list_of(a.bools(), [](bool v) { return new_bool(v); });

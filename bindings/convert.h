@@ -32,7 +32,7 @@ PyObject* value_to_python(const OpRow& op, int index, Value& v);
 PyObject* arg_to_python(const Arg& a, std::string_view type);
 
 // A tuple or named tuple for n results, and its items (the reference is stolen).
-PyObject* new_result_tuple(int return_type, int n);
+PyObject* new_result_tuple(int return_type, int n, bool out);
 void set_result_item(PyObject* tuple, int i, PyObject* item);
 bool bind_return_types(PyObject* module);  // _C._return_types
 

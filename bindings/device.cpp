@@ -3,6 +3,7 @@
 #include "bindings/object_type.h"
 #include "bindings/objects.h"
 #include "bindings/tensor.h"
+#include "bindings/torch_function.h"
 
 namespace tn::py {
 
@@ -20,7 +21,11 @@ constexpr Formal kFromType[] = {{"type", Kind::String}, {"index", Kind::Int, tru
 constexpr Form kForms[] = {{kFromDevice}, {kFromType}};
 
 PyObject* create(PyTypeObject*, PyObject* args, PyObject* kwargs) {
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
+    PyObject* told;
+    if (torch_function_mode_active() &&
+        function_override(reinterpret_cast<PyObject*>(&device_type), args, kwargs, "torch", "device", &told))
+      return told;
     const Actuals given = parse("device", kForms, args, kwargs);
     if (given.form == 0) return device_object(device_argument(given[0]));
     const char* text = PyUnicode_AsUTF8(given[0]);

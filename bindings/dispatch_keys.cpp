@@ -172,6 +172,18 @@ void bind_keyset(pb::module_& m) {
   m.attr("_additional_keys_to_prop_for_wrapper_tensors") = pb::cast(wrappers);
 }
 
+struct DeviceKey {
+  DeviceType type;
+  const char* key;
+};
+constexpr DeviceKey kDeviceKeys[] = {
+    {DeviceType::CPU, "CPU"},   {DeviceType::CUDA, "CUDA"},     {DeviceType::Meta, "Meta"},
+    {DeviceType::XPU, "XPU"},   {DeviceType::MPS, "MPS"},       {DeviceType::HPU, "HPU"},
+    {DeviceType::IPU, "IPU"},   {DeviceType::XLA, "XLA"},       {DeviceType::MTIA, "MTIA"},
+    {DeviceType::Lazy, "Lazy"}, {DeviceType::Vulkan, "Vulkan"}, {DeviceType::PrivateUse1, "PrivateUse1"},
+    {DeviceType::FPGA, "FPGA"}, {DeviceType::VE, "VE"},         {DeviceType::MAIA, "MAIA"},
+    {DeviceType::HIP, "HIP"},   {DeviceType::Metal, "Metal"}};
+
 void bind_key_functions(pb::module_& m) {
   m.def("_parse_dispatch_key", [](const std::string& name) -> pb::object {
     DispatchKey key;
@@ -211,12 +223,10 @@ void bind_key_functions(pb::module_& m) {
     return keyset_text(tensor_of(t.ptr())->keys());
   });
   m.def("_dispatch_key_for_device", [](const std::string& device) {
-    const Device d = Device::parse(device);
-    return std::string(key_name(keys_of_new(d)
-                                    .remove(DispatchKey::AutogradFunctionality)
-                                    .remove(DispatchKey::ADInplaceOrView)
-                                    .remove(DispatchKey::AutocastCPU)
-                                    .highest()));
+    const DeviceType type = Device::parse(device).type;
+    for (const DeviceKey& k : kDeviceKeys)
+      if (k.type == type) return std::string(k.key);
+    throw Error(ErrorKind::Runtime, "_dispatch_key_for_device: expected a device with a dispatch key, got " + device);
   });
   m.def("_dispatch_isTensorSubclassLike", [](const pb::handle& t) {
     const KeySet keys = tensor_of(t.ptr())->keys();

@@ -11,12 +11,12 @@ namespace {
 
 class UndefinedGradBackward final : public Node {
  public:
-  UndefinedGradBackward() : Node("UndefinedGradBackward") {}
+  UndefinedGradBackward() : Node("torch::autograd::UndefinedGradBackward") {}
   GradList apply(GradList&& grads) override { return GradList(grads.size()); }
 };
 class DelayedErrorBackward final : public Node {
  public:
-  explicit DelayedErrorBackward(std::string message) : Node("Error"), message_(std::move(message)) {}
+  explicit DelayedErrorBackward(std::string message) : Node("torch::autograd::Error"), message_(std::move(message)) {}
   GradList apply(GradList&&) override { fail(ErrorKind::Runtime, message_); }
 
  private:
@@ -60,6 +60,12 @@ PyObject* call(PyObject* self, PyObject* args, PyObject*) {
     else node = make_ref<UndefinedGradBackward>();
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* const item = PyTuple_GET_ITEM(args, i);
+      if (item == Py_None && message) {  // a gradient that once_differentiable's function doesn't have
+        node->edges.emplace_back();
+        node->add_input(Tensor());
+        results.emplace_back();
+        continue;
+      }
       if (!is_tensor(item))
         raise(PyExc_TypeError, "%s: expected Tensors, got %s", Py_TYPE(self)->tp_name, Py_TYPE(item)->tp_name);
       const Tensor& t = tensor_of(item);

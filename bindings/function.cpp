@@ -4,6 +4,7 @@
 
 #include "bindings/function_parts.h"
 #include "bindings/node.h"
+#include "bindings/node_hooks.h"
 #include "bindings/object_type.h"
 #include "bindings/tensor.h"
 #include "generated/ops/zeros.h"
@@ -17,8 +18,9 @@ namespace {
 
 PyTypeObject function_type;
 
-constexpr PyObject* Context::* kObjects[] = {&Context::to_save, &Context::non_differentiable, &Context::dirty_tensors,
-                                             &Context::saved_for_forward, &Context::needs_input_grad};
+constexpr PyObject* Context::* kObjects[] = {&Context::to_save,          &Context::non_differentiable,
+                                             &Context::dirty_tensors,    &Context::saved_for_forward,
+                                             &Context::needs_input_grad, &Context::metadata};
 }  // namespace
 
 GradList FunctionNode::apply(GradList&& grads) {
@@ -51,7 +53,7 @@ GradList FunctionNode::apply(GradList&& grads) {
     PyObject* const item = PyTuple_GET_ITEM(answer.get(), i);
     if (!takes[static_cast<size_t>(i)]) {
       if (item != Py_None)
-        fail(ErrorKind::Runtime, "function ", name(), " returned a gradient different from None at position ", i + 1,
+        fail(ErrorKind::Runtime, "function ", name(), " returned a gradient different than None at position ", i + 1,
              ", but the corresponding forward input was not a Variable");
       continue;
     }
@@ -62,6 +64,12 @@ GradList FunctionNode::apply(GradList&& grads) {
   return out;
 }
 
+PyObject* owned_context(const Node& node) {
+  return dynamic_cast<const FunctionNode*>(&node) ? static_cast<PyObject*>(node.pyobj) : nullptr;
+}
+PyObject** context_metadata(PyObject* object) {
+  return PyType_IsSubtype(Py_TYPE(object), &function_type) ? &context_of(object)->metadata : nullptr;
+}
 Node* function_node(PyObject* object) {
   return PyType_IsSubtype(Py_TYPE(object), &function_type) ? context_of(object)->node : nullptr;
 }
@@ -82,10 +90,14 @@ PyObject* context_new(PyTypeObject* type, PyObject*, PyObject*) {
 }
 int context_traverse(PyObject* self, visitproc visit, void* arg) {
   for (auto member : kObjects) Py_VISIT(context_of(self)->*member);
-  return 0;
+  const Node* const node = context_of(self)->node;
+  if (!node) return 0;
+  Py_VISIT(static_cast<PyObject*>(node->metadata));
+  return visit_hooks(*node, visit, arg);
 }
 int context_clear(PyObject* self) {
   for (auto member : kObjects) Py_CLEAR(context_of(self)->*member);
+  if (Node* const node = context_of(self)->node) clear_hooks(*node);
   return 0;
 }
 void context_dealloc(PyObject* self) {
@@ -120,29 +132,45 @@ int set_flag(PyObject* self, PyObject* value, void*) {
   return 0;
 }
 
+// The node that what a context saved belongs to; RuntimeError after the backward, or once the graph is gone.
+FunctionNode& saved_owner(PyObject* self) {
+  auto* const node = static_cast<FunctionNode*>(context_of(self)->node);
+  if (!node || node->released()) fail_released();
+  return *node;
+}
 PyObject* saved_tensors(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     Context* const c = context_of(self);
-    if (c->saved_for_forward && c->saved->empty()) return Py_NewRef(c->saved_for_forward);
-    auto* const node = static_cast<FunctionNode*>(c->node);
-    if (node && node->released()) fail_released();
-    if (!node || c->saved->empty()) return PyTuple_New(0);
-    return grads_tuple(unpack_list(*c->saved, *node));
+    if (c->saved_for_forward) return Py_NewRef(c->saved_for_forward);
+    if (c->saved->empty() && !(c->node && static_cast<FunctionNode*>(c->node)->released())) return PyTuple_New(0);
+    return grads_tuple(unpack_list(*c->saved, saved_owner(self)));
   });
 }
-// Input metadata and compiled autograd are read by torch.compile alone; what is saved can't be inspected packed yet.
+PyObject* saved_variables(PyObject* self, void*) {
+  if (PyErr_WarnEx(PyExc_DeprecationWarning, "'saved_variables' is deprecated; use 'saved_tensors'", 1) < 0)
+    return nullptr;
+  return saved_tensors(self, nullptr);
+}
+// Compiled autograd is read by torch.compile alone.
 template <const char* kWhat>
 PyObject* refuse_property(PyObject*, void*) {
   return guarded([]() -> PyObject* { refuse("torch._C._FunctionBase", kWhat, "torch.compile is not there"); });
 }
-constexpr char kState[] = "_compiled_autograd_backward_state", kMetadata[] = "_input_metadata";
-PyObject* raw_saved_tensors(PyObject*, void*) {
-  return guarded([]() -> PyObject* {
-    refuse("torch._C._FunctionBase", "_raw_saved_tensors", "packed tensors have no binding yet");
+constexpr char kState[] = "_compiled_autograd_backward_state";
+PyObject* raw_saved_tensors(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    std::vector<SavedVariable>& saved = *context_of(self)->saved;
+    const PyRef tuple = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(saved.size())));
+    if (saved.empty()) return PyRef(tuple).release();
+    FunctionNode& node = saved_owner(self);
+    for (size_t i = 0; i < saved.size(); ++i)
+      PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
+                       PyRef::check(saved_tensor_object(saved[i], node)).release());
+    return PyRef(tuple).release();
   });
 }
 PyObject* is_pure_view(PyObject*, void*) { Py_RETURN_FALSE; }
-PyObject* compiled_symints(PyObject*, PyObject*) { return PyList_New(0); }
+PyObject* compiled_symints(PyObject*, PyObject*) { return PyTuple_New(0); }
 PyObject* clear_saved(PyObject* self, PyObject*) {
   if (!engine::keeps_graph())
     for (SavedVariable& s : *context_of(self)->saved) s.reset();
@@ -208,6 +236,7 @@ PyObject* apply(PyObject* cls, PyObject* args) {
     PyRef answer;
     {
       const GradModeGuard off(false);
+      const FwGradModeGuard no_tangents(false);
       if (setup.get() == plain.get()) {
         PyRef with_context = PyRef::check(PyTuple_New(n + 1));
         PyTuple_SET_ITEM(with_context.get(), 0, Py_NewRef(self.get()));
@@ -226,12 +255,14 @@ PyObject* apply(PyObject* cls, PyObject* args) {
     bump_dirty(c->dirty_tensors);
     PyObject* const saved = setup.get() == plain.get() ? nullptr : c->to_save;
     expect_tuple(saved, "saved_tensors");
-    const PyRef outputs =
-        finish_outputs({c, node, inputs, saved, executable, PyTuple_GET_SIZE(results.get())}, results.get());
+    const Finish finish{c, node, inputs, saved, executable, PyTuple_GET_SIZE(results.get())};
+    const PyRef outputs = finish_outputs(finish, results.get());
+    finish_tangents(finish, self.get(), results.get(), outputs.get());
     if (executable) save_tensors(c, outputs.get());
     else Py_CLEAR(c->to_save);
     Py_CLEAR(c->dirty_tensors);
     Py_CLEAR(c->non_differentiable);
+    Py_CLEAR(c->saved_for_forward);
     return one ? Py_NewRef(PyTuple_GET_ITEM(outputs.get(), 0)) : PyRef(outputs).release();
   });
 }
@@ -250,9 +281,9 @@ PyGetSetDef properties[] = {
     {"saved_tensors", saved_tensors, nullptr, nullptr, nullptr},
     {"_raw_saved_tensors", raw_saved_tensors, nullptr, nullptr, nullptr},
     {"_compiled_autograd_backward_state", refuse_property<kState>, nullptr, nullptr, nullptr},
-    {"_input_metadata", refuse_property<kMetadata>, nullptr, nullptr, nullptr},
+    {"_input_metadata", node_input_metadata, nullptr, nullptr, nullptr},
     {"_is_pure_view", is_pure_view, nullptr, nullptr, nullptr},
-    {"saved_variables", saved_tensors, nullptr, nullptr, nullptr},
+    {"saved_variables", saved_variables, nullptr, nullptr, nullptr},
     {"next_functions", node_next_functions, nullptr, nullptr, nullptr},
     {"metadata", node_metadata, nullptr, nullptr, nullptr},
     {"requires_grad", node_requires_grad, nullptr, nullptr, nullptr},

@@ -27,7 +27,9 @@ void fail_input_saved() {
 PyRef view_of_input(const Finish& f, PyObject* result, const Tensor& t) {
   if (contains(f.saved, result)) fail_input_saved();
   const GradModeGuard off(false);
-  return PyRef::check(wrap(at::view_as(t, t)));
+  const FwGradModeGuard no_tangents(false);
+  if (is_exact_tensor(result)) return PyRef::check(wrap(at::view_as(t, t)));
+  return PyRef::check(PyObject_CallMethod(result, "view_as", "O", result));  // a class may say what that gives
 }
 
 // A result that was written in place: the function becomes its history.

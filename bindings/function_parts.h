@@ -5,6 +5,7 @@
 
 #include "bindings/py.h"
 #include "runtime/autograd/saved_variable.h"
+#include "runtime/keyset.h"
 
 namespace tn::py {
 
@@ -15,6 +16,7 @@ struct Context {
   PyObject* dirty_tensors;
   PyObject* saved_for_forward;
   PyObject* needs_input_grad;
+  PyObject* metadata;  // the node's, which the context keeps once the graph is gone
   bool materialize_grads;
   bool materialize_non_diff_grads;
   Node* node;  // borrowed; the node owns this context
@@ -30,8 +32,10 @@ class FunctionNode final : public Node {
     name_ = own_name_.c_str();
     context_of(context)->node = this;
     pyobj = context;  // grad_fn is the context itself
+    if (metadata) context_of(context)->metadata = Py_NewRef(static_cast<PyObject*>(metadata));
   }
   ~FunctionNode() override {
+    if (!Py_IsInitialized()) return;
     const GilAcquire gil;
     context_of(context_)->node = nullptr;
     Py_DECREF(context_);
@@ -75,5 +79,19 @@ bool contains(PyObject* tuple, PyObject* item);
 void bump_dirty(PyObject* dirty);
 // All of forward's results as apply() answers them.
 PyRef finish_outputs(Finish f, PyObject* results);
+// Then their tangents, by the class's jvp; `self` is the context's object.
+void finish_tangents(const Finish& f, PyObject* self, PyObject* results, PyObject* outputs);
+
+// No tangents for the scope, as in forward and jvp themselves.
+class FwGradModeGuard {
+ public:
+  explicit FwGradModeGuard(bool on) : before_(thread_state.fw_grad_mode) { set_fw_grad_mode(on); }
+  ~FwGradModeGuard() { set_fw_grad_mode(before_); }
+  FwGradModeGuard(const FwGradModeGuard&) = delete;
+  FwGradModeGuard& operator=(const FwGradModeGuard&) = delete;
+
+ private:
+  bool before_;
+};
 
 }  // namespace tn::py

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "bindings/py.h"
+#include "bindings/tensor.h"
 #include "bindings/tensor_parts.h"
 #include "runtime/refuse.h"
 
@@ -30,7 +31,6 @@ constexpr const char* kRefused[] = {
     "_functionalize_replace",
     "_functionalize_storage_changed_counter",
     "_functionalize_sync",
-    "_functionalize_unsafe_set",
     "_functionalize_was_inductor_storage_resized",
     "_functionalize_was_storage_changed",
     "_mirror_autograd_meta_to",
@@ -44,7 +44,18 @@ PyObject* refuse_named(PyObject* name, PyObject*, PyObject*) {
 }
 PyObject* answer_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 
-PyMethodDef answers[] = {{"_is_functional_tensor", answer_false, METH_O, nullptr},
+// Puts the second tensor's storage into the first: what keeps aliasing right after __torch_dispatch__.
+PyObject* unsafe_set(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guarded([&]() -> PyObject* {
+    if (nargs != 2 || !is_tensor(args[0]) || !is_tensor(args[1]))
+      raise(PyExc_TypeError, "_functionalize_unsafe_set: expected two tensors");
+    tensor_of(args[0])->set_storage(tensor_of(args[1]).storage());
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef answers[] = {{"_functionalize_unsafe_set", as_method(unsafe_set), METH_FASTCALL, nullptr},
+                         {"_is_functional_tensor", answer_false, METH_O, nullptr},
                          {"_is_functional_tensor_base", answer_false, METH_O, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 

@@ -255,11 +255,13 @@ bool bind_functorch(PyObject* module) {
     bind_switches(m);
     core.def("_enter_dual_level", [] { return forward::enter_level(); });
     core.def("_exit_dual_level", [](int64_t level) { forward::exit_level(level); }, pb::arg("level"));
-    core.def("_are_functorch_transforms_active", [] { return !func::layers().empty(); });
+    core.def("_are_functorch_transforms_active", [] { return func::layers().size() > older_vmaps; });
     // The older vmap learns its batch size from its first argument.
     core.def("_vmapmode_increment_nesting", [] {
       ++older_vmaps;
-      return func::begin(Transform::Vmap, -1);
+      const int64_t level = func::begin(Transform::Vmap, -1);
+      func::layers().back().older = true;
+      return level;
     });
     core.def("_vmapmode_decrement_nesting", [] {
       --older_vmaps;

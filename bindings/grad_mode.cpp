@@ -72,7 +72,8 @@ PyObject* set_anomaly(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"enabled", "check_nan", nullptr};
   int on, check = 1;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "p|p", const_cast<char**>(names), &on, &check)) return nullptr;
-  engine::anomaly = {on != 0, check != 0};
+  engine::anomaly.enabled = on != 0;
+  engine::anomaly.check_nan = check != 0;
   Py_RETURN_NONE;
 }
 PyObject* is_anomaly(PyObject*, PyObject*) { return new_bool(engine::anomaly.enabled); }

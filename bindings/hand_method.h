@@ -6,6 +6,23 @@
 
 namespace tn::py {
 
+// The one shape of hand-written tables: `num_args` argument places with these defaults, no operator behind.
+constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
+                         int num_args) {
+  return {text,
+          params,
+          defaults,
+          static_cast<uint8_t>(num_params),
+          static_cast<uint8_t>(num_positional),
+          static_cast<uint8_t>(num_args),
+          0,
+          Signature::kNoOp,
+          Signature::kNoOp,
+          0,
+          0,
+          nullptr};
+}
+
 // Every hand-written method is one of these: reads its parsed arguments, answers a new reference or throws.
 using Body = PyObject* (*)(PyObject* self, Parsed& p, int which);
 

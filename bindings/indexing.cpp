@@ -177,8 +177,10 @@ Tensor apply_slice(const Tensor& self, int64_t dim, PyObject* slice, bool always
   Py_ssize_t start, stop, step;
   if (PySlice_Unpack(slice, &start, &stop, &step) < 0) throw PythonError();
   if (step <= 0) fail(ErrorKind::Value, "step must be greater than zero");
-  // Upstream leaves out slices that keep everything, except where the slice is the whole index.
-  if (!always && start == 0 && step == 1 && dim < self.dim() && stop >= self->size(dim)) return self;
+  // Upstream leaves out slices that keep everything, except where the slice is the whole index or the tensor's class
+  // sees calls.
+  if (!always && !self->python_dispatch && start == 0 && step == 1 && dim < self.dim() && stop >= self->size(dim))
+    return self;
   return call_slice(self, dim, start, stop, step);
 }
 

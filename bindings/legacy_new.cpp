@@ -23,27 +23,9 @@ constexpr Formal kData[] = {{"data", Kind::Any}, kDevice};
 enum FormIndex { kFormNothing, kFormStorage, kFormAddress, kFormOther, kFormOtherDevice, kFormSizes, kFormData };
 constexpr Form kForms[] = {{kNothing}, {kStorage}, {kAddress, true}, {kOther}, {kOtherDevice, true}, {kSizes}, {kData}};
 
-// As C++ spells the type, which is what upstream prints.
-const char* cpp_name(ScalarType t) {
-  switch (t) {
-    case ScalarType::Byte: return "unsigned char";
-    case ScalarType::Char: return "signed char";
-    case ScalarType::Short: return "short int";
-    case ScalarType::Int: return "int";
-    case ScalarType::Long: return "long int";
-    case ScalarType::Half: return "c10::Half";
-    case ScalarType::BFloat16: return "c10::BFloat16";
-    case ScalarType::Float: return "float";
-    case ScalarType::Double: return "double";
-    case ScalarType::ComplexFloat: return "c10::complex<float>";
-    case ScalarType::ComplexDouble: return "c10::complex<double>";
-    case ScalarType::Bool: return "bool";
-    default: return scalar_type_name(t).data();
-  }
-}
 std::string shown_options(ScalarType t, Device d) {
   return str(
-      "TensorOptions(dtype=", cpp_name(t), ", device=", d.str(),
+      "TensorOptions(dtype=", element_type_name(t), ", device=", d.str(),
       ", layout=Strided, requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))");
 }
 

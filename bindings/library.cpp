@@ -33,6 +33,7 @@ struct Library {
   enum Kind : uint8_t { kDef, kImpl, kFragment };
   Kind kind;
   std::string ns, where;
+  DispatchKey key = DispatchKey::Undefined;  // of the whole block
   std::vector<OpRow*> defined;
   std::vector<Kernel> kernels;
   std::vector<DispatchKey> fallbacks;
@@ -99,6 +100,8 @@ PyObject* library_define(PyObject* self, PyObject* args, PyObject* kwargs) {
     const std::string name = schema->ns().empty() ? library.ns + "::" + schema->name() : schema->name();
     std::string full = schema->str();
     if (schema->ns().empty()) full = library.ns + "::" + full;
+    // The text as it was written: what a schema prints can't always be read again, a default device for one.
+    const std::string written = schema->ns().empty() ? library.ns + "::" + text : text;
     if (OpRow* earlier = find_op(name, schema->overload_name())) {
       auto origin = origins().find(earlier);
       fail(ErrorKind::Runtime, "Tried to register an operator (", full,
@@ -108,7 +111,7 @@ PyObject* library_define(PyObject* self, PyObject* args, PyObject* kwargs) {
            library.where, ". Original registration: registered at ",
            origin == origins().end() ? "torchnative" : origin->second);
     }
-    OpRow& op = define_op(name, schema->overload_name(), full, tags ? read_tags(tags) : 0);
+    OpRow& op = define_op(name, schema->overload_name(), written, tags ? read_tags(tags) : 0);
     library.defined.push_back(&op);
     origins()[&op] = library.where;
     auto waiting = pending().find(qualified({name, schema->overload_name()}));
@@ -151,7 +154,14 @@ PyObject* library_impl(PyObject* self, PyObject* args, PyObject* kwargs) {
                "deleting the namespace from your schema string.)",
                library.context());
     }
-    Kernel kernel{qualified(parsed), key_argument(key), nullptr, is_fallthrough(function)};
+    const DispatchKey at = key_argument(key);
+    TN_CHECK(
+        library.key == DispatchKey::Undefined || at == library.key, "impl(\"", name,
+        "\", ...): Explicitly provided dispatch key (", key_name(at),
+        ") is inconsistent with the dispatch key of the enclosing ", library.block(), " block (", key_name(library.key),
+        ").  Please declare a separate TORCH_LIBRARY_IMPL for each dispatch key, or leave the key of the block out.",
+        library.context());
+    Kernel kernel{qualified(parsed), at, nullptr, is_fallthrough(function)};
     if (!kernel.fallthrough) kernel.boxed = Ref<BoxedKernel>::adopt(new PythonKernel(function, with_keyset != 0));
     if (OpRow* op = find_op(parsed.name, parsed.overload_name)) {
       attach(*op, kernel);
@@ -271,9 +281,10 @@ PyObject* dispatch_library(PyObject*, PyObject* args, PyObject* kwargs) {
     else if (text == "IMPL") library->kind = Library::kImpl;
     else if (text == "FRAGMENT") library->kind = Library::kFragment;
     else fail(ErrorKind::Runtime, "could not parse ", text);
-    DispatchKey key{};
+    DispatchKey key = DispatchKey::Undefined;
     TN_CHECK(*dispatch == '\0' || parse_key(dispatch, &key), "could not parse dispatch key: ", dispatch);
     library->ns = ns;
+    library->key = key;
     library->where = str(file, ":", line);
     PyObject* object = library_class->tp_alloc(library_class, 0);
     if (object) reinterpret_cast<LibraryObject*>(object)->library = library.release();

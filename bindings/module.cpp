@@ -100,6 +100,7 @@ bool switch_jit_off() {
 
 bool fill(PyObject* module) {
   init_core();
+  install_warnings();
   const auto bind_schemas = [&] {  // these throw
     bind_jit_types(module);
     bind_schema(module);
@@ -108,11 +109,11 @@ bool fill(PyObject* module) {
   // Upstream adds _functions in _initExtension; torch.autograd may be imported before that one is through.
   return switch_jit_off() && install_names(module) && install_submodule("_functions") && bind_errors(module) &&
          bind_torch_function(module) && bind_objects(module) && bind_tensor(module) && bind_return_types(module) &&
-         bind_operator_functions(module) && bind_grad_mode(module) && bind_nodes(module) && bind_engine(module) &&
-         bind_function(module) && bind_forward_nodes(module) && bind_legacy_variable(module) && bind_schemas() &&
-         bind_library(module) && bind_dispatch_keys(module) && bind_torch_dispatch(module) &&
-         bind_kernel_handles(module) && bind_observe(module) && bind_utilities(module) && bind_foreach(module) &&
-         bind_functorch(module) && bind_no_op_kernels() && install_fx(module);
+         bind_operator_functions(module) && bind_grad_mode(module) && bind_engine(module) && bind_function(module) &&
+         bind_forward_nodes(module) && bind_legacy_variable(module) && bind_schemas() && bind_library(module) &&
+         bind_dispatch_keys(module) && bind_torch_dispatch(module) && bind_kernel_handles(module) &&
+         bind_observe(module) && bind_utilities(module) && bind_foreach(module) && bind_functorch(module) &&
+         bind_no_op_kernels() && install_fx(module);
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "bindings/node_hooks.h"
 #include "bindings/object_type.h"
 #include "bindings/tensor.h"
-#include "runtime/autograd/engine.h"
 
 namespace tn::py {
 
@@ -15,158 +17,61 @@ struct NodeObject {
   PyObject_HEAD Node* node;  // owned
 };
 
-PyTypeObject node_type;
-
-// ---- hooks -----------------------------------------------------------------------------------------------------
-
-// A dict of hooks, shared with the handles that remove them.
-class HookDict {
- public:
-  explicit HookDict(PyObject* dict) : dict_(Py_NewRef(dict)) {}
-  HookDict(const HookDict&) = delete;
-  HookDict& operator=(const HookDict&) = delete;
-  ~HookDict() {
-    const GilAcquire gil;
-    Py_DECREF(dict_);
-  }
-  PyObject* get() const { return dict_; }
-  PyRef values() const { return PyRef::check(PyObject_CallMethod(dict_, "values", nullptr)); }
-
- private:
-  PyObject* dict_;
-};
-
-void check_replacement(PyObject* answer, const Tensor& before) {
-  if (!is_tensor(answer)) raise(PyExc_TypeError, "expected Tensor, but hook returned '%s'", Py_TYPE(answer)->tp_name);
-  const Tensor& now = tensor_of(answer);
-  if (before.defined() && now.sizes() != before.sizes()) fail(ErrorKind::Runtime, "hook has changed the size of value");
-}
-
-// One tensor's hooks among a node's gradients.
-class TensorHookDict final : public PreHook {
- public:
-  TensorHookDict(PyObject* dict, uint32_t index) : dict_(dict), index_(index) {}
-  void call(GradList& grads) override {
-    if (index_ >= grads.size() || !grads[index_].defined()) return;
-    const GilAcquire gil;
-    run(dict_.get(), grads[index_]);
-  }
-  static void run(PyObject* dict, Tensor& grad) {
-    const PyRef values = PyRef::check(PyMapping_Values(dict));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
-      const PyRef value = PyRef::check(wrap(grad));
-      const PyRef answer = PyRef::check(PyObject_CallOneArg(PyList_GET_ITEM(values.get(), i), value.get()));
-      if (answer.get() == Py_None) continue;
-      check_replacement(answer.get(), grad);
-      grad = tensor_of(answer.get());
-    }
-  }
-
- private:
-  HookDict dict_;
-  uint32_t index_;
-};
-
-class NodePreHook final : public PreHook {
- public:
-  explicit NodePreHook(PyObject* dict) : dict_(dict) {}
-  PyObject* dict() const { return dict_.get(); }
-  void call(GradList& grads) override {
-    const GilAcquire gil;
-    const PyRef values = PyRef::check(PyMapping_Values(dict_.get()));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
-      const PyRef given = PyRef::check(grads_tuple(grads));
-      const PyRef answer = PyRef::check(PyObject_CallOneArg(PyList_GET_ITEM(values.get(), i), given.get()));
-      if (answer.get() != Py_None) take_grads(answer.get(), grads, "hook");
-    }
-  }
-
- private:
-  HookDict dict_;
-};
-
-class NodePostHook final : public PostHook {
- public:
-  explicit NodePostHook(PyObject* dict) : dict_(dict) {}
-  PyObject* dict() const { return dict_.get(); }
-  void call(GradList& results, const GradList& grads) override {
-    const GilAcquire gil;
-    const PyRef given = PyRef::check(grads_tuple(grads));
-    const PyRef values = PyRef::check(PyMapping_Values(dict_.get()));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
-      const PyRef made = PyRef::check(grads_tuple(results));
-      const PyRef answer = PyRef::check(
-          PyObject_CallFunctionObjArgs(PyList_GET_ITEM(values.get(), i), made.get(), given.get(), nullptr));
-      if (answer.get() != Py_None) take_grads(answer.get(), results, "hook");
-    }
-  }
-
- private:
-  HookDict dict_;
-};
-
-// The dict of the node's last hook of this kind, made when there is none; then a handle that removes what was added.
-template <class Hook, class List>
-PyObject* register_in(List& hooks, PyObject* hook) {
-  PyRef dict;
-  for (const auto& h : hooks)
-    if (auto* const own = dynamic_cast<Hook*>(h.get())) dict = PyRef::share(own->dict());
-  const PyRef module = PyRef::check(PyImport_ImportModule("torch.utils.hooks"));
-  if (!dict) {
-    const PyRef collections = PyRef::check(PyImport_ImportModule("collections"));
-    dict = PyRef::check(PyObject_CallMethod(collections.get(), "OrderedDict", nullptr));
-    hooks.push_back(make_ref<Hook>(dict.get()));
-  }
-  PyRef handle = PyRef::check(PyObject_CallMethod(module.get(), "RemovableHandle", "O", dict.get()));
-  const PyRef id = PyRef::check(PyObject_GetAttrString(handle.get(), "id"));
-  if (PyObject_SetItem(dict.get(), id.get(), hook) < 0) throw PythonError();
-  return handle.release();
-}
-
 // ---- the object ------------------------------------------------------------------------------------------------
 
-Node& of(PyObject* self) {
-  Node* const node =
-      Py_TYPE(self)->tp_base == &node_type ? reinterpret_cast<NodeObject*>(self)->node : function_node(self);
-  if (!node)
-    fail(ErrorKind::Runtime,
-         "attribute of a Function's context: expected a context with a graph, got one whose graph is gone");
-  return *node;
-}
+// All node classes share this layout and these functions, by which they are known.
+Node* node_in(PyObject* self) { return reinterpret_cast<NodeObject*>(self)->node; }
 
 PyObject* repr(PyObject* self) {
-  return PyUnicode_FromFormat("<%s object at %p>", of(self).name(), static_cast<void*>(self));
+  return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, static_cast<void*>(self));
+}
+// Where nothing but this object keeps the node, what the node owns is this object's.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  const Node* const node = node_in(self);
+  if (!node || node->use_count() != 1) return 0;
+  Py_VISIT(static_cast<PyObject*>(node->metadata));
+  return visit_hooks(*node, visit, arg);
+}
+int clear(PyObject* self) {
+  Node* const node = node_in(self);
+  if (!node || node->use_count() != 1) return 0;
+  clear_hooks(*node);
+  if (void* const metadata = std::exchange(node->metadata, nullptr)) Py_DECREF(static_cast<PyObject*>(metadata));
+  return 0;
 }
 void dealloc(PyObject* self) {
-  Node* const node = reinterpret_cast<NodeObject*>(self)->node;
-  PyTypeObject* const type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  Node* const node = node_in(self);
   if (node->pyobj == self) node->pyobj = nullptr;
-  const Ref<Node> owned = Ref<Node>::adopt(node);
-  PyObject_Free(self);
-  Py_DECREF(type);
+  PyObject_GC_Del(self);
+  const Ref<Node> last = Ref<Node>::adopt(node);
 }
 PyObject* call(PyObject* self, PyObject* args, PyObject*) {
   return guarded([&]() -> PyObject* {
-    GradList grads(static_cast<size_t>(PyTuple_GET_SIZE(args)));
+    Node& node = own_node(self);
+    if (static_cast<size_t>(PyTuple_GET_SIZE(args)) != node.num_inputs())
+      raise(PyExc_TypeError, "expected %zu arguments, got %zd instead", node.num_inputs(), PyTuple_GET_SIZE(args));
+    GradList grads(node.num_inputs());
     for (size_t i = 0; i < grads.size(); ++i) {
       PyObject* const item = PyTuple_GET_ITEM(args, static_cast<Py_ssize_t>(i));
       if (item == Py_None) continue;
-      if (!is_tensor(item)) raise(PyExc_TypeError, "expected Tensor or None, got %s", Py_TYPE(item)->tp_name);
+      if (!is_tensor(item)) raise(PyExc_TypeError, "argument %zu is not a Variable", i);
       grads[i] = tensor_of(item);
     }
     GradList results;
     {
       const GilRelease release;
-      results = of(self).apply(std::move(grads));
+      results = node.apply(std::move(grads));
     }
     PyRef tuple = PyRef::check(grads_tuple(results));
     return results.size() == 1 ? Py_NewRef(PyTuple_GET_ITEM(tuple.get(), 0)) : tuple.release();
   });
 }
 PyObject* variable(PyObject* self, void*) {
-  auto* const leaf = dynamic_cast<AccumulateGrad*>(&of(self));
-  if (!leaf) return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", of(self).name());
-  return wrap(leaf->variable());
+  return guarded([&]() -> PyObject* {
+    const Tensor* const leaf = own_node(self).leaf();
+    return leaf ? wrap(*leaf) : Py_NewRef(Py_None);
+  });
 }
 
 PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, nullptr},
@@ -178,96 +83,99 @@ PyMethodDef methods[] = {{"name", node_name, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef properties[] = {{"next_functions", node_next_functions, nullptr, nullptr, nullptr},
                             {"metadata", node_metadata, nullptr, nullptr, nullptr},
+                            {"_input_metadata", node_input_metadata, nullptr, nullptr, nullptr},
                             {"requires_grad", node_requires_grad, nullptr, nullptr, nullptr},
                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
-// One class a name, as upstream has them.
+// The name of a node's class: "AccumulateGrad" for torch::autograd::AccumulateGrad.
+std::string_view class_name(const Node& node) {
+  const std::string_view name = node.name();
+  const size_t colons = name.rfind("::");
+  return colons == name.npos ? name : name.substr(colons + 2);
+}
+
+struct NodeClass {
+  PyTypeObject* type = nullptr;
+  bool shows_saved = false;
+};
+NodeClass& class_entry(const std::string& name) {
+  static auto& classes = *new std::unordered_map<std::string, NodeClass>();
+  const auto [it, fresh] = classes.try_emplace(name);
+  if (it->second.type) return it->second;
+  auto* const type = new PyTypeObject();
+  type->tp_dealloc = dealloc;
+  type->tp_traverse = traverse;
+  type->tp_clear = clear;
+  type->tp_repr = repr;
+  type->tp_call = call;
+  type->tp_methods = methods;
+  type->tp_getset = properties;
+  if (!ready_type(*type, it->first.c_str(), sizeof(NodeObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC))
+    throw PythonError();
+  it->second.type = type;
+  return it->second;
+}
+
+void add_properties(PyTypeObject* type, PyGetSetDef* list) {
+  for (; list->name; ++list) {
+    const PyRef descriptor = PyRef::check(PyDescr_NewGetSet(type, list));
+    if (PyDict_SetItemString(type->tp_dict, list->name, descriptor.get()) < 0) throw PythonError();
+  }
+}
+
+// What a node keeps for its backward is known from its first object on.
 PyTypeObject* class_of(Node& node) {
-  const char* const name = node.name();
-  static auto& classes = *new std::unordered_map<std::string, PyTypeObject*>();
-  PyTypeObject*& type = classes[name];
-  if (type) return type;
+  const std::string name(class_name(node));
+  NodeClass& known = class_entry(name);
+  if (known.shows_saved) return known.type;
   static PyGetSetDef leaf_properties[] = {{"variable", variable, nullptr, nullptr, nullptr},
                                           {nullptr, nullptr, nullptr, nullptr, nullptr}};
-  PyType_Slot slots[] = {
-      {Py_tp_getset, std::string_view(name) == "AccumulateGrad" ? leaf_properties : saved_properties(node)},
-      // Python's own for such types would give up the type's reference a second time.
-      {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
-      {0, nullptr}};
-  const std::string dotted = std::string("builtins.") + name;  // where upstream's say that they live
-  PyType_Spec spec = {dotted.c_str(), sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT, slots};
-  type = reinterpret_cast<PyTypeObject*>(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&node_type)));
-  if (!type) throw PythonError();
+  add_properties(known.type, node.leaf() ? leaf_properties : saved_properties(node));
+  PyType_Modified(known.type);
+  known.shows_saved = true;
   // torch.autograd.graph.Node knows a node's class by its place here.
   const PyRef functions = PyRef::check(PyImport_ImportModule("torch._C._functions"));
-  if (PyObject_SetAttrString(functions.get(), name, reinterpret_cast<PyObject*>(type)) < 0) throw PythonError();
-  return type;
-}
-
-void release_metadata(void* dict) noexcept {
-  const GilAcquire gil;
-  Py_DECREF(static_cast<PyObject*>(dict));
-}
-
-// ---- hooks on leaves: Python keeps them on the tensor's object ---------------------------------------------------
-
-void leaf_hooks(const Tensor& leaf, Tensor& grad) {
-  if (!leaf->pyobj) return;
-  const GilAcquire gil;
-  const PyRef self = PyRef::check(wrap(leaf));
-  PyObject* const dict = reinterpret_cast<TensorObject*>(self.get())->backward_hooks;
-  if (!dict) return;
-  const PyRef kept = PyRef::share(dict);
-  TensorHookDict::run(dict, grad);
-}
-void accumulated_hooks(const Tensor& leaf) {
-  if (!leaf->pyobj) return;
-  const GilAcquire gil;
-  const PyRef self = PyRef::check(wrap(leaf));
-  PyObject* const dict = reinterpret_cast<TensorObject*>(self.get())->post_accumulate_grad_hooks;
-  if (!dict) return;
-  const PyRef values = PyRef::check(PyMapping_Values(dict));
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) {
-    const PyRef answer = PyRef::check(PyObject_CallOneArg(PyList_GET_ITEM(values.get(), i), self.get()));
-    if (answer.get() != Py_None) raise(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None.");
-  }
+  if (PyObject_SetAttrString(functions.get(), name.c_str(), reinterpret_cast<PyObject*>(known.type)) < 0)
+    throw PythonError();
+  return known.type;
 }
 
 }  // namespace
 
 PyObject* node_name(PyObject* self, PyObject*) {
-  return guarded([&] { return PyUnicode_FromString(of(self).name()); });
+  if (context_metadata(self) && !function_node(self)) return PyUnicode_FromString(Py_TYPE(self)->tp_name);
+  return guarded([&] { return PyUnicode_FromString(own_node(self).name()); });
 }
 PyObject* node_register_hook(PyObject* self, PyObject* hook) {
-  return guarded([&] { return register_in<NodePostHook>(of(self).post_hooks, hook); });
+  return guarded([&] { return add_post_hook(own_node(self), hook); });
 }
 PyObject* node_register_prehook(PyObject* self, PyObject* hook) {
-  return guarded([&] { return register_in<NodePreHook>(of(self).pre_hooks, hook); });
+  return guarded([&] { return add_pre_hook(own_node(self), hook); });
 }
 PyObject* node_register_hook_dict(PyObject* self, PyObject* tensor) {
   return guarded([&]() -> PyObject* {
     if (!is_tensor(tensor))
-      raise(PyExc_TypeError, "_register_hook_dict(): expected a Tensor, got %s", Py_TYPE(tensor)->tp_name);
+      raise(PyExc_TypeError, "_register_hook_dict expected a variable, got %s", Py_TYPE(tensor)->tp_name);
     const Tensor& t = tensor_of(tensor);
     PyObject* const dict = reinterpret_cast<TensorObject*>(tensor)->backward_hooks;
-    if (dict) of(self).tensor_hooks.push_back(make_ref<TensorHookDict>(dict, t->autograd ? t->autograd->output_nr : 0));
+    if (dict) add_tensor_hooks(own_node(self), dict, t->autograd ? t->autograd->output_nr : 0);
     Py_RETURN_NONE;
   });
 }
 PyObject* node_sequence(PyObject* self, PyObject*) {
-  return guarded([&] { return PyLong_FromUnsignedLongLong(of(self).sequence()); });
+  return guarded([&] { return PyLong_FromUnsignedLongLong(own_node(self).sequence()); });
 }
 PyObject* node_set_sequence(PyObject* self, PyObject* value) {
   return guarded([&]() -> PyObject* {
     const unsigned long long n = PyLong_AsUnsignedLongLong(value);
     if (PyErr_Occurred()) return nullptr;
-    of(self).set_sequence(n);
+    own_node(self).set_sequence(n);
     Py_RETURN_NONE;
   });
 }
 PyObject* node_next_functions(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
-    const std::vector<Edge>& edges = of(self).edges;
+    const std::vector<Edge>& edges = own_node(self).edges;
     PyRef tuple = PyRef::check(PyTuple_New(static_cast<Py_ssize_t>(edges.size())));
     for (size_t i = 0; i < edges.size(); ++i) {
       const PyRef fn = PyRef::check(node_object(edges[i].node));
@@ -275,13 +183,6 @@ PyObject* node_next_functions(PyObject* self, void*) {
                        PyRef::check(Py_BuildValue("(OI)", fn.get(), edges[i].input)).release());
     }
     return tuple.release();
-  });
-}
-PyObject* node_metadata(PyObject* self, void*) {
-  return guarded([&]() -> PyObject* {
-    Node& n = of(self);
-    if (!n.metadata) n.metadata = PyRef::check(PyDict_New()).release();
-    return Py_NewRef(static_cast<PyObject*>(n.metadata));
   });
 }
 PyObject* node_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
@@ -293,26 +194,14 @@ PyObject* grads_tuple(const GradList& grads) {
   return tuple.release();
 }
 
-void take_grads(PyObject* answer, GradList& grads, const char* what) {
-  const PyRef tuple = PyTuple_Check(answer) ? PyRef::share(answer) : PyRef::check(PyTuple_Pack(1, answer));
-  if (PyTuple_GET_SIZE(tuple.get()) != static_cast<Py_ssize_t>(grads.size()))
-    fail(ErrorKind::Runtime, what, " has returned an incorrect number of values (got ", PyTuple_GET_SIZE(tuple.get()),
-         ", but expected ", grads.size(), ")");
-  for (size_t i = 0; i < grads.size(); ++i) {
-    PyObject* const item = PyTuple_GET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i));
-    if (item == Py_None) {
-      grads[i].reset();
-      continue;
-    }
-    check_replacement(item, grads[i]);
-    grads[i] = tensor_of(item);
-  }
+bool is_node(PyObject* object) { return Py_TYPE(object)->tp_dealloc == dealloc; }
+Ref<Node> node_of(PyObject* object) {
+  if (is_node(object)) return Ref<Node>::share(node_in(object));
+  return Ref<Node>::share(function_node(object));
 }
 
-bool is_node(PyObject* object) { return PyType_IsSubtype(Py_TYPE(object), &node_type); }
-Ref<Node> node_of(PyObject* object) {
-  if (is_node(object)) return Ref<Node>::share(reinterpret_cast<NodeObject*>(object)->node);
-  return Ref<Node>::share(function_node(object));
+PyObject* node_class(const char* name) {
+  return guarded([&] { return reinterpret_cast<PyObject*>(class_entry(name).type); });
 }
 
 PyObject* node_object(const Ref<Node>& node) {
@@ -320,23 +209,20 @@ PyObject* node_object(const Ref<Node>& node) {
   if (node->pyobj) return Py_NewRef(static_cast<PyObject*>(node->pyobj));
   PyTypeObject* const type = class_of(*node);
   if (!type) return nullptr;
-  auto* const o = PyObject_New(NodeObject, type);
+  auto* const o = PyObject_GC_New(NodeObject, type);
   if (!o) return nullptr;
   o->node = Ref<Node>(node).release();
   node->pyobj = o;
+  PyObject_GC_Track(o);
   return reinterpret_cast<PyObject*>(o);
 }
 
-bool bind_nodes(PyObject* module) {
-  node_type.tp_dealloc = dealloc;
-  node_type.tp_repr = repr;
-  node_type.tp_call = call;
-  node_type.tp_methods = methods;
-  node_type.tp_getset = properties;
-  Node::release_metadata = release_metadata;
-  engine::tensor_hooks = {leaf_hooks, accumulated_hooks};
-  return ready_type(node_type, "torch._C._Node", sizeof(NodeObject), Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE) &&
-         add_to_module(module, "_Node", node_type);
+Node& own_node(PyObject* self) {
+  Node* const node = is_node(self) ? node_in(self) : function_node(self);
+  if (!node)
+    fail(ErrorKind::Runtime,
+         "attribute of a Function's context: expected a context with a graph, got one whose graph is gone");
+  return *node;
 }
 
 }  // namespace tn::py

@@ -14,6 +14,10 @@
 #include "runtime/scalar.h"
 #include "runtime/tensor.h"
 
+namespace tn {
+struct Stream;
+}
+
 namespace tn::py {
 
 // ---- dtypes: one immortal object each ------------------------------------------------------------------------------
@@ -88,6 +92,8 @@ struct StreamObject {
   PyObject* weakrefs;
 };
 extern PyTypeObject stream_type, event_type;
+PyObject* stream_object(const Stream& s);
+Stream stream_of(PyObject* o);
 inline bool is_stream(PyObject* o) { return PyObject_TypeCheck(o, &stream_type); }
 
 // ---- storages

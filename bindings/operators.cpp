@@ -4,6 +4,7 @@
 #include <cstring>
 #include <deque>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "bindings/refused_method.h"
@@ -12,6 +13,7 @@
 #include "bindings/py.h"
 #include "bindings/schema.h"
 #include "bindings/torch_function.h"
+#include "runtime/missing_kernel.h"
 #include "runtime/refuse.h"
 #include "runtime/registry.h"
 #include "runtime/schema_parser.h"
@@ -95,11 +97,6 @@ PyObject* op_call_at(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
     TN_CHECK_AS(Type, count >= 1, "operator: expected a DispatchKey first, got no arguments");
     return redispatch_op(only_op(self), KeySet(key_argument(args[0])), {args + 1, count - 1, names});
   });
-}
-
-KeySet keyset_argument(PyObject* object) {
-  PyRef raw = PyRef::check(PyObject_CallMethod(object, "raw_repr", nullptr));
-  return KeySet(PyLong_AsUnsignedLongLongMask(raw.get()));
 }
 
 PyObject* handle_redispatch(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -199,6 +196,17 @@ PyObject* jit_get_operation(PyObject*, PyObject* argument) {
   });
 }
 
+// _jit_resolve_packet(name, *args, **kwargs): the name of the overload that takes these arguments.
+PyObject* jit_resolve_packet(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    TN_CHECK_AS(Type, count >= 1, "_jit_resolve_packet(): expected an operator's name first, got no arguments");
+    const std::vector<OpRow*> overloads = ordered_overloads(utf8(args[0]));
+    TN_CHECK(!overloads.empty(), "_jit_resolve_packet(): no operator is called ", utf8(args[0]));
+    const OpRow& op = resolve_packet(overloads, {args + 1, count - 1, names});
+    return PyUnicode_FromString(*op.info->overload ? op.info->overload : "default");
+  });
+}
+
 struct NameAndOverload {
   const char* name;
   const char* overload;
@@ -264,6 +272,37 @@ PyObject* find_schema_or_throw(PyObject*, PyObject* const* args, Py_ssize_t coun
     OpRow* op = find_op(given.name, given.overload);
     TN_CHECK(op, "Could not find schema for ", given.name, ".", given.overload);
     return make_handle({op}, false).release();
+  });
+}
+
+// _dispatch_call_boxed(handle, *args, **kwargs)
+PyObject* call_boxed(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded([&]() -> PyObject* {
+    TN_CHECK_AS(Type, count >= 1 && Py_IS_TYPE(args[0], handle_class),
+                "_dispatch_call_boxed(): expected an operator's handle first");
+    return call_op(only_op(args[0]), {args + 1, count - 1, names});
+  });
+}
+
+// Told the key's name when an operator has no kernel for it; may raise an error that says more.
+std::unordered_map<const OpRow*, PyRef>& error_callbacks() {
+  static auto* callbacks = new std::unordered_map<const OpRow*, PyRef>;
+  return *callbacks;
+}
+void report_missing(const OpRow& op, DispatchKey key) {
+  const GilAcquire gil;
+  const auto found = error_callbacks().find(&op);
+  if (found == error_callbacks().end()) return;
+  const std::string name(key_name(key));
+  PyRef::check(PyObject_CallFunction(found->second.get(), "s", name.c_str()));
+}
+PyObject* set_report_error(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    TN_CHECK_AS(Type, count == 2 && Py_IS_TYPE(args[0], handle_class),
+                "_dispatch_set_report_error_callback(): expected an operator's handle and a callable");
+    error_callbacks()[&only_op(args[0])] = PyRef::share(args[1]);
+    missing_kernel = report_missing;
+    Py_RETURN_NONE;
   });
 }
 
@@ -375,9 +414,12 @@ PyCFunction plain(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)
 }
 
 PyMethodDef functions[] = {
+    {"_jit_resolve_packet", fast(jit_resolve_packet), kFast, nullptr},
     {"_jit_get_operation", jit_get_operation, METH_O, nullptr},
     {"_get_schema", plain(get_schema), METH_FASTCALL, nullptr},
     {"_get_operation_overload", plain(get_operation_overload), METH_FASTCALL, nullptr},
+    {"_dispatch_call_boxed", fast(call_boxed), kFast, nullptr},
+    {"_dispatch_set_report_error_callback", plain(set_report_error), METH_FASTCALL, nullptr},
     {"_dispatch_find_schema_or_throw", plain(find_schema_or_throw), METH_FASTCALL, nullptr},
     {"_jit_get_schemas_for_operator", schemas_for_operator, METH_O, nullptr},
     {"_dispatch_has_kernel", has_kernel, METH_O, nullptr},
@@ -401,6 +443,11 @@ DispatchKey key_argument(PyObject* object) {
   }
   PyRef number = PyRef::check(PyNumber_Long(object));
   return static_cast<DispatchKey>(PyLong_AsLong(number.get()));
+}
+
+KeySet keyset_argument(PyObject* object) {
+  PyRef raw = PyRef::check(PyObject_CallMethod(object, "raw_repr", nullptr));
+  return KeySet(PyLong_AsUnsignedLongLongMask(raw.get()));
 }
 
 bool bind_operators(PyObject* module) {

@@ -148,7 +148,7 @@ inline void place(Parsed& p, const Signature& s, const Param& param, const Arg& 
   } else if (param.arg == Param::kRequiresGrad) {
     p.requires_grad = value.i != 0;
   } else if (param.arg == Param::kOutParam && !value.is_none()) {
-    if (value.tag == Tag::TensorList) {
+    if (value.tag == Tag::TensorList && !(s.flags & Signature::kListOut)) {
       const TensorList list = value.tensors();
       if (list.size() != s.num_outs)
         raise(PyExc_TypeError, "expected tuple of %d elements but got %zu", static_cast<int>(s.num_outs), list.size());
@@ -223,9 +223,9 @@ namespace {
 
 // The Python-visible callable that __torch_function__ is told.
 PyRef public_callable(const Function& f) {
-  static constexpr const char* kApis[][2] = {{"torch.nn", "_nn"},         {"torch.linalg", "_linalg"},
-                                             {"torch.fft", "_fft"},       {"torch.special", "_special"},
-                                             {"torch.sparse", "_sparse"}, {"torch.nested", "_nested"}};
+  static constexpr const char* kApis[][2] = {
+      {"torch.nn", "_nn"},           {"torch._C._nn", "_nn"},     {"torch.linalg", "_linalg"}, {"torch.fft", "_fft"},
+      {"torch.special", "_special"}, {"torch.sparse", "_sparse"}, {"torch.nested", "_nested"}};
   if (f.method) return PyRef::check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_class), f.name));
   const PyRef core = PyRef::check(PyImport_ImportModule("torch._C"));
   const char* api = "_VariableFunctions";
@@ -308,7 +308,7 @@ PyObject* results_to_python(const Function& f, const OpRow& row, Value* out) {
   const int n = row.info->num_returns;
   if (n == 1) return value_to_python(row, 0, out[0]);
   if (n == 0) Py_RETURN_NONE;
-  PyObject* const tuple = new_result_tuple(f.return_type, n);
+  PyObject* const tuple = new_result_tuple(f.return_type, n, row.info->is(OpInfo::kOut));
   if (!tuple) throw PythonError();
   const PyRef owned = PyRef::adopt(tuple);
   for (int i = 0; i < n; ++i) set_result_item(tuple, i, PyRef::check(value_to_python(row, i, out[i])).release());

@@ -74,6 +74,7 @@ struct Signature {
   static constexpr uint8_t kHidden = 2;       // not listed in error messages
   static constexpr uint8_t kInplaceSelf = 4;  // result is self
   static constexpr uint8_t kOptions = 8;      // a factory: dtype, layout, device, pin_memory
+  static constexpr uint8_t kListOut = 16;     // out= is one argument, a list of tensors
 };
 
 struct Function {
@@ -89,6 +90,7 @@ struct Function {
 struct ReturnType {
   const char* name;           // "max"
   const char* const* fields;  // null-terminated
+  bool out;                   // results of the out= form have a type of their own, "max_out"
 };
 
 // Generated tables. Entries are PyMethodDefs whose functions call `call_function` with their own Function.

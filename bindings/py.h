@@ -73,6 +73,8 @@ extern PyObject* linalg_error;
 extern PyObject* out_of_memory_error;
 extern PyObject* refusal_error;
 bool bind_errors(PyObject* module);
+// Warnings of the core become Python's.
+void install_warnings();
 
 class GilRelease {
  public:

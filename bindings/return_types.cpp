@@ -13,8 +13,12 @@ namespace tn::py {
 namespace {
 
 // CPython keeps pointers into the descriptions, so these live as long as the process.
-std::vector<PyTypeObject*>& types() {
-  static auto* const all = new std::vector<PyTypeObject*>();
+struct Types {
+  PyTypeObject* plain;
+  PyTypeObject* out;
+};
+std::vector<Types>& types() {
+  static auto* const all = new std::vector<Types>();
   return *all;
 }
 
@@ -31,12 +35,12 @@ PyObject* repr(PyObject* self) {
   return text ? PyUnicode_FromFormat("%U)", text.get()) : nullptr;
 }
 
-PyTypeObject* make_type(const ReturnType& info) {
+PyTypeObject* make_type(const ReturnType& info, const char* suffix) {
   auto* const fields = new std::vector<PyStructSequence_Field>();
   for (const char* const* f = info.fields; *f; ++f) fields->push_back({*f, ""});
   const int n = static_cast<int>(fields->size());
   fields->push_back({nullptr, nullptr});
-  auto* const name = new std::string("torch.return_types." + std::string(info.name));
+  auto* const name = new std::string("torch.return_types." + std::string(info.name) + suffix);
   PyStructSequence_Desc description = {name->c_str(), nullptr, fields->data(), n};
   // A static type, as upstream's: its name keeps the module in print, and repr can be replaced.
   auto* const type = static_cast<PyTypeObject*>(PyMem_Calloc(1, sizeof(PyTypeObject)));
@@ -45,11 +49,18 @@ PyTypeObject* make_type(const ReturnType& info) {
   return type;
 }
 
+// Several signatures may share a name: the first type is the public one.
+bool publish(PyObject* module, const char* name, PyTypeObject* type) {
+  return PyObject_HasAttrString(module, name) ||
+         PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(type)) >= 0;
+}
+
 }  // namespace
 
-PyObject* new_result_tuple(int return_type, int n) {
+PyObject* new_result_tuple(int return_type, int n, bool out) {
   if (return_type < 0 || static_cast<size_t>(return_type) >= types().size()) return PyTuple_New(n);
-  return PyStructSequence_New(types()[static_cast<size_t>(return_type)]);
+  const Types& found = types()[static_cast<size_t>(return_type)];
+  return PyStructSequence_New(out && found.out ? found.out : found.plain);
 }
 
 void set_result_item(PyObject* tuple, int i, PyObject* item) { PyTuple_SET_ITEM(tuple, i, item); }
@@ -59,12 +70,12 @@ bool bind_return_types(PyObject* module) {
   if (!sub || PyModule_AddObjectRef(module, "_return_types", sub) < 0) return false;
   types().reserve(static_cast<size_t>(num_return_types));
   for (int i = 0; i < num_return_types; ++i) {
-    PyTypeObject* const type = make_type(return_types[i]);
-    if (!type) return false;
-    types().push_back(type);
-    // Several signatures may share a name: the first type is the public one.
-    if (PyObject_HasAttrString(sub, return_types[i].name)) continue;
-    if (PyModule_AddObjectRef(sub, return_types[i].name, reinterpret_cast<PyObject*>(type)) < 0) return false;
+    const ReturnType& info = return_types[i];
+    const Types made = {make_type(info, ""), info.out ? make_type(info, "_out") : nullptr};
+    if (!made.plain || (info.out && !made.out)) return false;
+    types().push_back(made);
+    if (!publish(sub, info.name, made.plain)) return false;
+    if (info.out && !publish(sub, (std::string(info.name) + "_out").c_str(), made.out)) return false;
   }
   return true;
 }

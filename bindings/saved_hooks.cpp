@@ -58,8 +58,8 @@ Ref<PackedTensor> pack(const Tensor& t) {
   const PyRef given = PyRef::check(wrap(t));
   PyRef answer = PyRef::check(PyObject_CallOneArg(hooks.pack, given.get()));
   TN_CHECK(t->version() == version,
-           "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not "
-           "be modified by in-place "
+           "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+           "modified by in-place "
            "operations as this can lead to unexpected side-effects. Please open an issue if you need to perform "
            "in-place operations on the input "
            "to a pack hook.");
@@ -160,6 +160,10 @@ PyObject* make_saved(PyObject*, PyObject* args, PyObject* kwargs) {
     return PyRef(self).release();
   });
 }
+PyObject* refuse_saved(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError, "Trying to create a SavedTensor object from Python is forbidden.");
+  return nullptr;
+}
 void dealloc_saved(PyObject* self) {
   if (saved_of(self)->own) delete saved_of(self)->saved;
   if (Node* const owner = saved_of(self)->owner) const Ref<Node> last = Ref<Node>::adopt(owner);
@@ -182,8 +186,11 @@ PyObject* saved_unpack_hook(PyObject* self, void*) {
 }
 PyObject* register_saved_hooks(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    PyObject *pack_hook, *unpack_hook;
-    if (!PyArg_ParseTuple(args, "OO", &pack_hook, &unpack_hook)) return nullptr;
+    PyObject* const pack_hook = PyTuple_GET_SIZE(args) == 2 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    PyObject* const unpack_hook = pack_hook ? PyTuple_GET_ITEM(args, 1) : nullptr;
+    if (!pack_hook || !PyCallable_Check(pack_hook) || !PyCallable_Check(unpack_hook))
+      raise(PyExc_TypeError,
+            "register_hooks(): incompatible function arguments: expected two callables, pack_hook and unpack_hook");
     State& s = state();
     s.stack.push_back({pack_hook, unpack_hook});  // borrowed, for this call
     struct Pop {
@@ -223,21 +230,46 @@ PyObject* saved_tensor_object(SavedVariable& saved, Node& owner) {
   return PyRef(self).release();
 }
 
-SavedHooksScope::SavedHooksScope() : depth_(state().stack.size()) {}
+namespace {
+
+void keep(const std::vector<Hooks>& stack) {
+  for (const Hooks& h : stack) {
+    Py_INCREF(h.pack);
+    Py_INCREF(h.unpack);
+  }
+}
+void drop(const std::vector<Hooks>& stack) {
+  for (const Hooks& h : stack) {
+    Py_DECREF(h.pack);
+    Py_DECREF(h.unpack);
+  }
+}
+
+}  // namespace
+
+SavedHooksScope::SavedHooksScope() {
+  if (state().stack.empty()) return;
+  keep(state().stack);
+  before_ = new std::vector<Hooks>(state().stack);
+}
 SavedHooksScope::~SavedHooksScope() {
-  std::vector<Hooks>& stack = state().stack;
-  while (stack.size() > depth_) {
-    Py_DECREF(stack.back().pack);
-    Py_DECREF(stack.back().unpack);
-    stack.pop_back();
+  const std::vector<Hooks> now = std::move(state().stack);
+  state().stack.clear();
+  if (auto* const before = static_cast<std::vector<Hooks>*>(before_)) {
+    state().stack = std::move(*before);
+    delete before;
   }
   install();
+  drop(now);
 }
 
 bool bind_saved_hooks(PyObject* module) {
   const PyRef autograd = PyRef::adopt(PyObject_GetAttrString(module, "_autograd"));
-  if (!autograd || PyModule_AddFunctions(autograd.get(), methods) != 0) return false;
+  if (!autograd || PyModule_AddFunctions(autograd.get(), methods) != 0 || !bind_node_metadata(autograd.get()) ||
+      !bind_run_state(module, autograd.get()))
+    return false;
   if (saved_type.tp_name) return true;
+  saved_type.tp_new = refuse_saved;
   saved_type.tp_dealloc = dealloc_saved;
   saved_type.tp_methods = saved_methods;
   saved_type.tp_getset = tensor_properties;

@@ -230,7 +230,7 @@ PyObject* copy(PyObject* self, PyObject* args, PyObject* kwargs) {
     const Actuals given = parse("copy_", kCopy, args, kwargs);
     Storage source;
     storage_argument(given[0], &source);
-    StorageImpl& target = storage_of(self);
+    StorageImpl& target = with_memory(self, "copy_");
     TN_CHECK(target.nbytes() == source->nbytes(), "size does not match, self was ", target.nbytes(),
              " bytes but src was ", source->nbytes(), " bytes");
     if (target.nbytes() != 0 && !target.device().is_meta() && !source->device().is_meta()) {
@@ -250,7 +250,7 @@ PyObject* resize(PyObject* self, PyObject* size) {
     const Py_ssize_t n = PyLong_AsSsize_t(size);
     if (n == -1 && PyErr_Occurred()) throw PythonError();
     TN_CHECK(n >= 0, "resize_: expected a size of at least 0, got ", n);
-    storage_of(self).resize(static_cast<size_t>(n));
+    with_memory(self, "resize_").resize(static_cast<size_t>(n));
     return Py_NewRef(self);
   });
 }
@@ -264,11 +264,7 @@ PyObject* nbytes(PyObject* self, PyObject*) {
   return guarded([&] { return PyLong_FromSize_t(storage_of(self).nbytes()); });
 }
 PyObject* data_ptr(PyObject* self, PyObject*) {
-  return guarded([&] {
-    StorageImpl& s = storage_of(self);
-    if (s.no_data_reason) fail(ErrorKind::Runtime, s.no_data_reason);
-    return PyLong_FromVoidPtr(s.data());
-  });
+  return guarded([&] { return PyLong_FromVoidPtr(with_memory(self, "data_ptr").data()); });
 }
 PyObject* resizable(PyObject* self, PyObject*) {
   return guarded([&] { return PyBool_FromLong(storage_of(self).resizable()); });
@@ -276,7 +272,7 @@ PyObject* resizable(PyObject* self, PyObject*) {
 PyObject* fill(PyObject* self, PyObject* value) {
   return guarded([&] {
     TN_CHECK(PyLong_Check(value), "fill_ expects int, but got ", type_name(value));
-    StorageImpl& s = storage_of(self);
+    StorageImpl& s = with_memory(self, "fill_");
     const uint8_t byte = byte_of(value);
     if (s.nbytes() != 0 && !s.device().is_meta()) std::memset(bytes_of(s), byte, s.nbytes());
     return Py_NewRef(self);
@@ -494,6 +490,13 @@ bool bind_storages(PyObject* module) {
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE) &&
          add_methods(storage_sharing_methods) && add_methods(storage_file_methods) &&
          add_to_module(module, "StorageBase", storage_base_type);
+}
+
+// Storages of wrapper subclasses have a size, but no memory.
+StorageImpl& with_memory(PyObject* self, const char* method) {
+  StorageImpl& s = storage_of(self);
+  TN_CHECK(!s.no_data_reason, "Attempted to call ", method, "() on an invalid python storage.");
+  return s;
 }
 
 }  // namespace tn::py

@@ -179,7 +179,7 @@ PyObject* write_file(PyObject* self, PyObject* args) {
     PyObject *file, *element_size;
     int real, save_size;
     if (!PyArg_ParseTuple(args, "OppO", &file, &real, &save_size, &element_size)) throw PythonError();
-    StorageImpl& s = storage_of(self);
+    StorageImpl& s = with_memory(self, "_write_file");
     const size_t size = element_size_argument(element_size, "_write_file");
     ByteStream out = real ? ByteStream(descriptor_of(file, "_write_file")) : ByteStream(file);
     if (save_size) {

@@ -4,6 +4,7 @@
 #include "bindings/object_type.h"
 #include "bindings/objects.h"
 #include "runtime/refuse.h"
+#include "runtime/value.h"
 
 namespace tn::py {
 
@@ -167,6 +168,16 @@ PyGetSetDef event_properties[] = {
 };
 
 }  // namespace
+
+PyObject* stream_object(const Stream& s) {
+  PyObject* const made = stream_type.tp_alloc(&stream_type, 0);
+  if (!made) return nullptr;
+  as_stream(made)->stream_id = s.id;
+  as_stream(made)->device_type = static_cast<int64_t>(s.device.type);
+  as_stream(made)->device_index = s.device.index;
+  return made;
+}
+Stream stream_of(PyObject* o) { return {as_stream(o)->stream_id, device_of(o)}; }
 
 bool bind_streams(PyObject* module) {
   stream_type.tp_new = create;

@@ -97,8 +97,8 @@ bool index_override(PyObject* self, PyObject* index, PyObject* value, PyObject**
     if (overrides(o)) who.add(o);
   };
   look(self);
-  if (PyTuple_Check(index))
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) look(PyTuple_GET_ITEM(index, i));
+  if (PyTuple_Check(index) || PyList_Check(index))
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(index); ++i) look(PySequence_Fast_GET_ITEM(index, i));
   else look(index);
   if (value) look(value);
   if (who.empty() && !torch_function_mode_active()) return false;

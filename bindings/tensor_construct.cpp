@@ -4,7 +4,9 @@
 
 #include "bindings/hand_method.h"
 #include "bindings/objects.h"
+#include "bindings/library_internal.h"
 #include "bindings/tensor_parts.h"
+#include "bindings/torch_dispatch.h"
 #include "bindings/torch_function.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/refuse.h"
@@ -22,6 +24,13 @@ void mark_dispatch(PyTypeObject* cls, TensorImpl& impl) {
 }
 
 PyObject* wrap_fresh(PyTypeObject* cls, Tensor t) {
+  if (auto* const made = static_cast<PyObject*>(t->pyobj); made && !is_exact_tensor(made)) {
+    // A handler of __torch_dispatch__ made the object already.
+    if (PyType_IsSubtype(Py_TYPE(made), cls)) return wrap(std::move(t));
+    fail(ErrorKind::Runtime, "Creating a new Tensor subclass ", cls->tp_name,
+         " but the raw Tensor object is already associated to a python object of type ", Py_TYPE(made)->tp_name,
+         " which is not a subclass of the requested type");
+  }
   if (t->pyobj) t = alias_with_geometry(t, t.sizes(), t.strides(), t.storage_offset());
   mark_dispatch(cls, *t.impl());
   return wrap_as(cls, std::move(t));
@@ -33,21 +42,6 @@ using T = ParamType;
 constexpr uint8_t kNone = Param::kAllowNone | Param::kHasDefault;
 constexpr uint8_t kKeyword = Param::kKeywordOnly;
 
-constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
-                         int num_args) {
-  return {text,
-          params,
-          defaults,
-          static_cast<uint8_t>(num_params),
-          static_cast<uint8_t>(num_positional),
-          static_cast<uint8_t>(num_args),
-          0,
-          Signature::kNoOp,
-          Signature::kNoOp,
-          0,
-          0,
-          nullptr};
-}
 PyObject* object_of(const Arg& a) { return static_cast<PyObject*>(const_cast<void*>(a.p)); }
 
 PyTypeObject* class_argument(PyObject* cls) {
@@ -100,11 +94,20 @@ void set_custom(TensorImpl& impl, const Arg& policy, bool device, bool layout) {
   impl.python_custom = static_cast<uint8_t>(custom | (device ? 4 : 0) | (layout ? 8 : 0));
 }
 
+Tensor detach_without_modes(const Tensor& t) {
+  static OpRow& op = required_op("aten::detach", "");
+  const StashedDispatchModes stashed;
+  const Arg arg = Arg::of(t);
+  return call_tensor(op, {&arg, 1});
+}
+
 PyObject* make_subclass(PyObject*, Parsed& p, int) {
   PyTypeObject* const cls = class_argument(object_of(p.arg(0)));
   const Tensor& data = p.arg(1).tensor();
-  // Detached: shares memory and the version's count, but no history.
-  Tensor t = alias_with_geometry(data, data.sizes(), data.strides(), data.storage_offset());
+  // Detached: shares memory and the version's count, but no history. A class that sees calls is told of it, modes
+  // are not.
+  Tensor t = data->python_dispatch ? detach_without_modes(data)
+                                   : alias_with_geometry(data, data.sizes(), data.strides(), data.storage_offset());
   t->set_requires_grad_bit(false);
   set_custom(*t.impl(), p.arg(3), p.arg(4).i != 0, p.arg(5).i != 0);
   const PyRef made = PyRef::adopt(wrap_fresh(cls, std::move(t)));
@@ -192,7 +195,8 @@ PyObject* make_wrapper(PyObject*, Parsed& p, int) {
   TensorImpl& impl = *t.impl();
   impl.set_dtype(dtype);
   impl.set_device(device);
-  impl.set_keys(keys_of_new(device));
+  impl.set_keys(p.arg(kExtraKeys).is_none() ? keys_of_new(device)
+                                            : keys_of_new(device) | keyset_argument(object_of(p.arg(kExtraKeys))));
   if (p.arg(kStrides).is_none()) {
     impl.set_sizes_contiguous(
         sizes, p.arg(kFormat).is_none() ? MemoryFormat::Contiguous : static_cast<MemoryFormat>(p.arg(kFormat).i));
@@ -213,7 +217,7 @@ PyObject* make_wrapper(PyObject*, Parsed& p, int) {
   return PyRef(made).release();
 }
 
-// Neither modes nor overrides are told of these two.
+// Neither modes nor overrides are told of these.
 template <const Function& F, Body kBody>
 PyObject* untold(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   struct Silence {
@@ -231,7 +235,8 @@ PyObject* dtensor_new(PyObject*, PyObject*) {
 }  // namespace
 
 PyMethodDef tensor_construct_methods[] = {
-    TN_HAND_METHOD(kAs, as_subclass),
+    {"as_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&untold<kAs, as_subclass>)),
+     METH_FASTCALL | METH_KEYWORDS, nullptr},
     {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&untold<kMake, make_subclass>)),
      METH_FASTCALL | METH_KEYWORDS | METH_STATIC, nullptr},
     {"_make_wrapper_subclass",

@@ -1,4 +1,5 @@
 // to, float and their kin, contiguous, copy_, set_, type.
+#include "bindings/custom_geometry.h"
 #include "bindings/hand_method.h"
 #include "bindings/objects.h"
 #include "bindings/tensor_parts.h"
@@ -11,23 +12,6 @@ namespace {
 using T = ParamType;
 constexpr uint8_t kNone = Param::kAllowNone | Param::kHasDefault;
 constexpr uint8_t kKeyword = Param::kKeywordOnly;
-
-// The one shape of tables here: `n` argument places with these defaults.
-constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
-                         int num_args) {
-  return {text,
-          params,
-          defaults,
-          static_cast<uint8_t>(num_params),
-          static_cast<uint8_t>(num_positional),
-          static_cast<uint8_t>(num_args),
-          0,
-          Signature::kNoOp,
-          Signature::kNoOp,
-          0,
-          0,
-          nullptr};
-}
 
 // ---- to
 // ----------------------------------------------------------------------------------------------------------------
@@ -155,12 +139,12 @@ constexpr Function kContiguous{"contiguous", kContiguousSignature, 1, true, -1, 
 constexpr Function kIsContiguous{"is_contiguous", kContiguousSignature, 1, true, -1, "torch.Tensor"};
 PyObject* contiguous(PyObject* self, Parsed& p, int) {
   const Tensor& t = tensor_of(self);
-  if (t.is_contiguous(static_cast<MemoryFormat>(p.arg(1).i))) return Py_NewRef(self);
+  if (asked_contiguous(t, static_cast<MemoryFormat>(p.arg(1).i))) return Py_NewRef(self);
   static OpRow& op = required_op("aten::contiguous", "");
   return wrap(call_tensor(op, {p.args(), 2}, t.numel() >= kLargeNumel));
 }
 PyObject* is_contiguous(PyObject* self, Parsed& p, int) {
-  return new_bool(tensor_of(self).is_contiguous(static_cast<MemoryFormat>(p.arg(1).i)));
+  return new_bool(asked_contiguous(tensor_of(self), static_cast<MemoryFormat>(p.arg(1).i)));
 }
 
 // ---- copy_

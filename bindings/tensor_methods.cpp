@@ -1,4 +1,5 @@
 // Hand-written methods that read the tensor, turn it into a number, or call Python for each element.
+#include "bindings/custom_geometry.h"
 #include "bindings/functorch.h"
 #include "bindings/hand_method.h"
 #include "bindings/objects.h"
@@ -13,22 +14,6 @@ namespace {
 
 using T = ParamType;
 constexpr uint8_t kNone = Param::kAllowNone | Param::kHasDefault;
-
-constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
-                         int num_args) {
-  return {text,
-          params,
-          defaults,
-          static_cast<uint8_t>(num_params),
-          static_cast<uint8_t>(num_positional),
-          static_cast<uint8_t>(num_args),
-          0,
-          Signature::kNoOp,
-          Signature::kNoOp,
-          0,
-          0,
-          nullptr};
-}
 
 // ---- numbers
 // -----------------------------------------------------------------------------------------------------------
@@ -76,15 +61,14 @@ constexpr const char *kBoolName = "__bool__", *kNonzeroName = "__nonzero__", *kI
 
 // ---- geometry
 // -----------------------------------------------------------------------------------------------------------
-PyObject* dim(PyObject*, const Tensor& t) { return PyLong_FromLongLong(t.dim()); }
-PyObject* numel(PyObject*, const Tensor& t) { return PyLong_FromLongLong(t.numel()); }
-PyObject* storage_offset(PyObject*, const Tensor& t) { return PyLong_FromLongLong(t.storage_offset()); }
+PyObject* dim(PyObject*, const Tensor& t) { return asked_dim(t); }
+PyObject* numel(PyObject*, const Tensor& t) { return asked_numel(t); }
+PyObject* storage_offset(PyObject*, const Tensor& t) { return asked_storage_offset(t); }
 PyObject* element_size(PyObject*, const Tensor& t) { return PyLong_FromSize_t(t.itemsize()); }
 PyObject* data_ptr(PyObject*, const Tensor& t) {
-  if (t.numel() == 0 && t->raw_data() == nullptr) return PyLong_FromLong(0);
+  if (asked_plain_numel(t) == 0) return PyLong_FromLong(0);
   // A wrapper subclass has no memory, and answers zero rather than an error.
   if (t->python_dispatch && t.storage()->no_data_reason) return PyLong_FromLong(0);
-  if (t.numel() == 0) return PyLong_FromLong(0);
   return PyLong_FromVoidPtr(t.data_ptr());
 }
 PyObject* get_device(PyObject*, const Tensor& t) {
@@ -100,18 +84,26 @@ constexpr Param kDimParams[] = {{"dim", T::Int, kNone, 1, 0}};
 constexpr Signature kDimSignature[] = {form("(int dim = None)", kDimParams, 1, 1, kDimDefaults, 2)};
 constexpr Function kSize{"size", kDimSignature, 1, true, -1, "torch.Tensor"};
 constexpr Function kStride{"stride", kDimSignature, 1, true, -1, "torch.Tensor"};
+// The whole tuple, or the number of one dimension.
+PyObject* one_of(const Tensor& t, PyObject* tuple, const Arg& dim) {
+  PyRef all = PyRef::check(tuple);
+  if (dim.is_none()) return all.release();
+  const PyRef count = PyRef::check(asked_dim(t));
+  const int64_t d = wrap_dim(dim.i, PyLong_AsLongLong(count.get()));
+  TN_CHECK_AS(Index, d < PyTuple_GET_SIZE(all.get()), "expected a dimension below ", PyTuple_GET_SIZE(all.get()),
+              ", got ", d);
+  return Py_NewRef(PyTuple_GET_ITEM(all.get(), d));
+}
 PyObject* size(PyObject* self, Parsed& p, int) {
   const Tensor& t = tensor_of(self);
+  if (__builtin_expect(custom_sizes(t), 0)) return one_of(t, asked_sizes(t), p.arg(1));
   return p.arg(1).is_none() ? size_object(t.sizes()) : PyLong_FromLongLong(t.size(p.arg(1).i));
 }
 PyObject* stride(PyObject* self, Parsed& p, int) {
   const Tensor& t = tensor_of(self);
-  if (!p.arg(1).is_none()) return PyLong_FromLongLong(t.stride(p.arg(1).i));
-  const IntView strides = t.strides();
-  const PyRef tuple = PyRef::check(PyTuple_New(strides.ssize()));
-  for (size_t i = 0; i < strides.size(); ++i)
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), PyRef::check(PyLong_FromLongLong(strides[i])).release());
-  return PyRef(tuple).release();
+  if (p.arg(1).is_none()) return asked_strides(t);
+  if (__builtin_expect(custom_strides(t), 0)) return one_of(t, asked_strides(t), p.arg(1));
+  return PyLong_FromLongLong(t.stride(p.arg(1).i));
 }
 
 // ---- requires_grad_
@@ -230,7 +222,16 @@ PyObject* map2(PyObject* self, Parsed& p, int) {
 
 // ---- identity
 // ---------------------------------------------------------------------------------------------------------------
-PyObject* fix_weakref(PyObject*, PyObject*) { Py_RETURN_NONE; }  // the object can't have moved: see bindings/tensor.h
+// An object that came out of a weak reference owns its header again, instead of the header it.
+PyObject* fix_weakref(PyObject* self, PyObject*) {
+  TensorImpl* const impl = impl_of(self);
+  if (impl && impl->owns_pyobj) {
+    impl->owns_pyobj = false;
+    impl->retain();
+    Py_DECREF(self);  // the header's; the caller has one too
+  }
+  Py_RETURN_NONE;
+}
 PyObject* is_view_method(PyObject*, const Tensor& t) { return new_bool(is_view(t)); }
 PyObject* use_count(PyObject*, const Tensor& t) { return PyLong_FromUnsignedLong(t->use_count()); }
 constexpr const char *kIsViewName = "_is_view", *kUseCountName = "_use_count";

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "bindings/node.h"
+#include "bindings/node_hooks.h"
 #include "bindings/tensor.h"
 #include "bindings/tensor_parts.h"
 #include "bindings/torch_function.h"
@@ -92,6 +94,20 @@ int visit_base(TensorObject* self, visitproc visit, void* arg) {
   return 0;
 }
 
+// The node that nothing but this tensor keeps; null for others.
+Node* sole_node(const TensorObject* self) {
+  const AutogradMeta* const meta = self->impl ? self->impl->autograd : nullptr;
+  return meta && meta->grad_fn && meta->grad_fn->use_count() == 1 ? meta->grad_fn.get() : nullptr;
+}
+// What such a node owns: its hooks, and the context if it is a torch.autograd.Function.
+int visit_node(const TensorObject* self, visitproc visit, void* arg) {
+  const Node* const node = sole_node(self);
+  if (!node) return 0;
+  if (PyObject* const context = owned_context(*node)) Py_VISIT(context);
+  else if (const int r = visit_hooks(*node, visit, arg)) return r;
+  return 0;
+}
+
 int class_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   auto* const t = reinterpret_cast<TensorObject*>(self);
@@ -102,6 +118,7 @@ int class_traverse(PyObject* self, visitproc visit, void* arg) {
         return 0;
       }))
     return r;
+  if (const int r = visit_node(t, visit, arg)) return r;
   return visit_base(t, visit, arg);
 }
 
@@ -118,6 +135,7 @@ int class_clear(PyObject* self) {
   auto* const t = reinterpret_cast<TensorObject*>(self);
   // The dealloc decides about the tensor itself: another reference may have come since.
   if (held_elsewhere(t)) return 0;
+  if (sole_node(t)) const Ref<Node> last = std::exchange(t->impl->autograd->grad_fn, nullptr);
   Py_CLEAR(t->backward_hooks);
   Py_CLEAR(t->post_accumulate_grad_hooks);
   each_slot(self, [](PyObject** slot) {
@@ -175,6 +193,29 @@ void class_dealloc(PyObject* self) {
   Py_DECREF(type);
 }
 
+// What a weak reference gave back may outlive the header that kept it: the object gets a header with the same contents.
+void save_object(TensorObject* self, TensorImpl& dying) {
+  TensorImpl* const fresh = TensorImpl::create();
+  fresh->set_dtype(dying.dtype());
+  fresh->set_device(dying.device());
+  fresh->set_layout(dying.layout());
+  fresh->set_keys(dying.keys());
+  fresh->set_storage(dying.storage());
+  fresh->set_geometry(dying.sizes(), dying.strides(), dying.storage_offset());
+  fresh->set_inference(dying.is_inference());
+  fresh->share_version(dying);
+  fresh->python_dispatch = dying.python_dispatch;
+  fresh->python_custom = dying.python_custom;
+  std::swap(fresh->wrapper, dying.wrapper);
+  std::swap(fresh->autograd, dying.autograd);
+  if (AutogradMeta* const meta = fresh->autograd) {
+    meta->accumulator = nullptr;  // it would hold the tensor
+    if (meta->tangent) meta->tangent->owner = fresh;
+  }
+  fresh->pyobj = self;
+  self->impl = fresh;
+}
+
 // Called by a dying header that keeps its object.
 void release_object(TensorImpl& impl) noexcept {
   auto* const self = static_cast<PyObject*>(impl.pyobj);
@@ -182,7 +223,9 @@ void release_object(TensorImpl& impl) noexcept {
   impl.owns_pyobj = false;
   if (!self || !Py_IsInitialized()) return;
   const GilAcquire gil;
-  reinterpret_cast<TensorObject*>(self)->impl = nullptr;
+  auto* const object = reinterpret_cast<TensorObject*>(self);
+  if (Py_REFCNT(self) > 1) save_object(object, impl);
+  else object->impl = nullptr;
   Py_DECREF(self);
 }
 

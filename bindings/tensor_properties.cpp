@@ -2,6 +2,7 @@
 #include <string>
 
 #include "bindings/convert.h"
+#include "bindings/custom_geometry.h"
 #include "bindings/node.h"
 #include "bindings/objects.h"
 #include "bindings/tensor.h"
@@ -11,6 +12,7 @@
 #include "runtime/autograd/accumulator.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/refuse.h"
+#include "runtime/warn.h"
 
 namespace tn::py {
 
@@ -93,7 +95,15 @@ void set_data(PyObject*, const Tensor& t, PyObject* value) {
 
 PyObject* get_grad(PyObject*, const Tensor& t) {
   if (!t->autograd) Py_RETURN_NONE;
-  return wrap(autograd_meta(t).grad);
+  const AutogradMeta& meta = autograd_meta(t);
+  if (!meta.grad.defined() && !meta.retains_grad && t.requires_grad() && !is_leaf(t))
+    warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+        "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+        "you "
+        "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.");
+  return wrap(meta.grad);
 }
 void set_grad(PyObject* self, const Tensor& t, PyObject* value) {
   if (!value || value == Py_None) {
@@ -138,7 +148,7 @@ void set_needs(PyObject*, const Tensor& t, PyObject* value) {
 }
 
 void set_backward_hooks(PyObject* self, const Tensor&, PyObject* value) {
-  if (!value) raise(PyExc_RuntimeError, "Deletion of _backward_hooks not allowed!");
+  if (!value) raise(PyExc_RuntimeError, "Deletion of _backwards_hooks not allowed!");
   auto* const o = reinterpret_cast<TensorObject*>(self);
   Py_XSETREF(o->backward_hooks, value == Py_None ? nullptr : Py_NewRef(value));
 }
@@ -162,11 +172,11 @@ void set_volatile(PyObject*, const Tensor&, PyObject*) {
 
 template <DeviceType kType>
 PyObject* on_device(PyObject*, const Tensor& t) {
-  return new_bool(t.device().type == kType);
+  return new_bool(asked_device(t).type == kType);
 }
 template <Layout kLayout>
 PyObject* has_layout(PyObject*, const Tensor& t) {
-  return new_bool(t.layout() == kLayout);
+  return new_bool(asked_layout(t) == kLayout);
 }
 template <const char* const& kName>
 PyObject* operator_property(PyObject*, const Tensor& t) {
@@ -199,6 +209,11 @@ constexpr Property kProperties[] = {
     {"_grad_fn",
      [](PyObject*, const Tensor& t) -> PyObject* {
        return t->autograd ? node_object(grad_fn_of(t)) : Py_NewRef(Py_None);
+     },
+     [](PyObject*, const Tensor& t, PyObject* value) {
+       TN_CHECK(value, "Deletion of _grad_fn not allowed. Detach tensor instead!");
+       TN_CHECK(value == Py_None, "_grad_fn can be only set to None");
+       at::detach_(t);
      }},
     {"grad_dtype", [](PyObject*, const Tensor& t) { return Py_XNewRef(dtype_object(t.dtype())); },
      [](PyObject*, const Tensor& t, PyObject* v) {
@@ -238,11 +253,11 @@ constexpr Property kProperties[] = {
     {"_python_dispatch", [](PyObject*, const Tensor& t) { return new_bool(t->python_dispatch); }},
     {"_has_symbolic_sizes_strides", [](PyObject*, const Tensor&) { return new_bool(false); }},
     {"volatile", get_volatile, set_volatile},
-    {"shape", [](PyObject*, const Tensor& t) { return size_object(t.sizes()); }},
-    {"ndim", [](PyObject*, const Tensor& t) { return PyLong_FromLongLong(t.dim()); }},
+    {"shape", [](PyObject*, const Tensor& t) { return asked_sizes(t); }},
+    {"ndim", [](PyObject*, const Tensor& t) { return asked_dim(t); }},
     {"dtype", [](PyObject*, const Tensor& t) { return Py_XNewRef(dtype_object(t.dtype())); }},
-    {"layout", [](PyObject*, const Tensor& t) { return Py_XNewRef(layout_object(t.layout())); }},
-    {"device", [](PyObject*, const Tensor& t) { return device_object(t.device()); }},
+    {"layout", [](PyObject*, const Tensor& t) { return Py_XNewRef(layout_object(asked_layout(t))); }},
+    {"device", [](PyObject*, const Tensor& t) { return device_object(asked_device(t)); }},
     {"itemsize", [](PyObject*, const Tensor& t) { return PyLong_FromSize_t(t.itemsize()); }},
     {"nbytes",
      [](PyObject*, const Tensor& t) { return PyLong_FromSize_t(static_cast<size_t>(t.numel()) * t.itemsize()); }},

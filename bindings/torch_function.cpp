@@ -1,6 +1,7 @@
 #include "bindings/torch_function.h"
 
 #include <string>
+#include <utility>
 
 namespace tn::py {
 
@@ -210,6 +211,27 @@ bool setter_override(PyObject* self, const char* name, PyObject* value, int* res
   return true;
 }
 
+bool function_override(PyObject* func, PyObject* args, PyObject* kwargs, const char* where, const char* name,
+                       PyObject** result) {
+  if (take_skip()) return false;
+  Overloaded who;
+  const auto look = [&](PyObject* o) {
+    if (overrides(o)) who.add(o);
+  };
+  const auto look_in = [&](PyObject* o) {
+    look(o);
+    if (!PyList_Check(o) && !PyTuple_Check(o)) return;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) look(PySequence_Fast_GET_ITEM(o, i));
+  };
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) look_in(PyTuple_GET_ITEM(args, i));
+  Py_ssize_t at = 0;
+  PyObject *key, *value;
+  while (kwargs && PyDict_Next(kwargs, &at, &key, &value)) look_in(value);
+  if (who.empty() && !torch_function_mode_active()) return false;
+  *result = call_torch_function(who, func, args, kwargs, where, name);
+  return true;
+}
+
 // ---- torch._C's names
 // ------------------------------------------------------------------------------------------------
 namespace {
@@ -280,10 +302,17 @@ PyObject* set_skip_next(PyObject*, PyObject* on) {
   Py_RETURN_NONE;
 }
 PyObject* peek_skip(PyObject*, PyObject*) { return new_bool(torch_function_state.skip_next); }
-// Being told at all shows that the class did not override: upstream's sentinel is never entered either.
-PyObject* disabled_dispatch(PyObject*, PyObject*) {
-  PyErr_SetString(PyExc_RuntimeError, "_disabled_torch_dispatch_impl: expected not to be called, got a call");
-  return nullptr;
+// What super().__torch_dispatch__ runs: the operator below the Python key. Keys above are left out as well, since the
+// call came from below them. A plain list of arguments is no tuple, and a TypeError as upstream's.
+PyObject* disabled_dispatch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guarded([&]() -> PyObject* {
+    PyObject* tuple;
+    if (!split_call("_disabled_torch_dispatch_impl", args, nargs, &tuple)) return nullptr;
+    const PyRef owned = PyRef::adopt(tuple);
+    constexpr uint64_t kBelow = KeySet::below(DispatchKey::Python).raw();
+    const ExcludeGuard below(KeySet(~kBelow & ~KeySet::kOurs));
+    return PyObject_Call(args[0], tuple, nargs > 3 && args[3] != Py_None ? args[3] : nullptr);
+  });
 }
 
 PyObject* has_in_sequence(PyObject*, PyObject* args) {
@@ -342,6 +371,34 @@ PyTypeObject* disable_type(const char* name) {
   return &type;
 }
 
+// Overrides are on again while an object of this class lives.
+PyObject* enable_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* const self = type->tp_alloc(type, 0);
+  if (!self) return nullptr;
+  reinterpret_cast<DisableObject*>(self)->previous =
+      std::exchange(torch_function_state.disabled, TorchFunctionState::kEnabled);
+  return self;
+}
+PyObject* enable_enter(PyObject*, PyObject*) { Py_RETURN_NONE; }
+void enable_dealloc(PyObject* self) {
+  torch_function_state.disabled = reinterpret_cast<DisableObject*>(self)->previous;
+  Py_TYPE(self)->tp_free(self);
+}
+PyMethodDef enable_methods[] = {{"__enter__", enable_enter, METH_NOARGS, nullptr},
+                                {"__exit__", disable_exit, METH_VARARGS, nullptr},
+                                {nullptr, nullptr, 0, nullptr}};
+PyTypeObject* enable_type() {
+  static PyTypeObject type;
+  type = new_type();
+  type.tp_name = "torch._C._EnableTorchFunction";
+  type.tp_basicsize = sizeof(DisableObject);
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
+  type.tp_methods = enable_methods;
+  type.tp_new = enable_new;
+  type.tp_dealloc = enable_dealloc;
+  return &type;
+}
+
 // _TorchFunctionState's members are looked up on the enum that the names table made; ints do for comparison.
 PyObject* state_enum = nullptr;
 PyObject* get_state(PyObject*, PyObject*) {
@@ -374,7 +431,7 @@ PyMethodDef functions[] = {{"_push_on_torch_function_stack", push_mode, METH_O, 
                            {"_is_torch_function_all_disabled", is_all_disabled, METH_NOARGS, nullptr},
                            {"_is_torch_function_mode_enabled", is_mode_enabled, METH_NOARGS, nullptr},
                            {"_disabled_torch_function_impl", as_cfunction(disabled_function), METH_FASTCALL, nullptr},
-                           {"_disabled_torch_dispatch_impl", disabled_dispatch, METH_VARARGS, nullptr},
+                           {"_disabled_torch_dispatch_impl", as_cfunction(disabled_dispatch), METH_FASTCALL, nullptr},
                            {"_skip_one_hop_torch_function", as_cfunction(skip_one_hop), METH_FASTCALL, nullptr},
                            {"_set_skip_next_torch_function", set_skip_next, METH_O, nullptr},
                            {"_peek_should_skip_torch_function", peek_skip, METH_NOARGS, nullptr},
@@ -396,7 +453,11 @@ bool bind_torch_function(PyObject* module) {
   PyTypeObject* const subclasses =
       disable_type<TorchFunctionState::kSubclasses>("torch._C.DisableTorchFunctionSubclass");
   PyTypeObject* const all = disable_type<TorchFunctionState::kAll>("torch._C.DisableTorchFunction");
-  return PyModule_AddType(module, subclasses) == 0 && PyModule_AddType(module, all) == 0;
+  if (PyObject_HasAttrString(module, "_EnableTorchFunction") &&
+      PyObject_DelAttrString(module, "_EnableTorchFunction") < 0)
+    return false;
+  return PyModule_AddType(module, enable_type()) == 0 && PyModule_AddType(module, subclasses) == 0 &&
+         PyModule_AddType(module, all) == 0;
 }
 
 }  // namespace tn::py

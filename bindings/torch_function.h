@@ -61,6 +61,10 @@ bool method_override(PyObject* self, const char* name, PyObject* const* args, Py
 // For properties: the descriptor's __get__, __set__ or __delete__ is what is told.
 bool getter_override(PyObject* self, const char* name, PyObject** result);
 bool setter_override(PyObject* self, const char* name, PyObject* value, int* result);
+// For functions called with a tuple and a dict: whether an argument, or an element of a list of them, or a mode takes
+// it.
+bool function_override(PyObject* func, PyObject* args, PyObject* kwargs, const char* where, const char* name,
+                       PyObject** result);
 inline bool needs_override(PyObject* self) {
   return torch_function_mode_active() || (!is_exact_tensor(self) && overrides_slow(self));
 }

@@ -1,6 +1,9 @@
 // Functions of torch._C._VariableFunctions that upstream writes by hand.
+#include <cstring>
+
 #include "bindings/hand_method.h"
 #include "bindings/tensor_parts.h"
+#include "bindings/torch_function.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/refuse.h"
 
@@ -9,22 +12,6 @@ namespace tn::py {
 namespace {
 
 using T = ParamType;
-
-constexpr Signature form(const char* text, const Param* params, int num_params, int num_positional, const Arg* defaults,
-                         int num_args) {
-  return {text,
-          params,
-          defaults,
-          static_cast<uint8_t>(num_params),
-          static_cast<uint8_t>(num_positional),
-          static_cast<uint8_t>(num_args),
-          0,
-          Signature::kNoOp,
-          Signature::kNoOp,
-          0,
-          0,
-          nullptr};
-}
 
 constexpr Arg kDefaults[] = {Arg(), Arg::of(false), Arg()};
 constexpr Param kInput[] = {{"input", T::Tensor, 0, 0, 0}};
@@ -97,8 +84,15 @@ PyObject* range(PyObject*, Parsed& p, int) {
 }
 
 template <const char* const& kName>
-PyObject* refuse_sparse(PyObject*, PyObject*, PyObject*) {
-  return guarded([]() -> PyObject* { refuse(kName, "call", "sparse layouts are not served"); });
+PyObject* refuse_sparse(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    const char* const name = kName + std::strlen("torch.");
+    const PyRef torch = PyRef::check(PyImport_ImportModule("torch"));
+    const PyRef function = PyRef::check(PyObject_GetAttrString(torch.get(), name));
+    PyObject* told;
+    if (function_override(function.get(), args, kwargs, "torch", name, &told)) return told;
+    refuse(kName, "call", "sparse layouts are not served");
+  });
 }
 constexpr const char *kCoo = "torch.sparse_coo_tensor", *kCsr = "torch.sparse_csr_tensor",
                      *kCsc = "torch.sparse_csc_tensor", *kBsr = "torch.sparse_bsr_tensor",

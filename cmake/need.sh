@@ -15,6 +15,7 @@ present() {
     python3-dev) test -f "$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ;;
     libhwy-dev) find /usr/include /usr/local/include -path '*/hwy/highway.h' | grep . ;;
     libsleef-dev) find /usr/include /usr/local/include -name sleef.h | grep . ;;
+    libeigen3-dev) find /usr/include /usr/local/include -path '*/Eigen/Core' | grep . ;;
     libgtest-dev) find /usr/include /usr/local/include -path '*/gtest/gtest.h' | grep . ;;
     *) echo "need.sh: no check for $1" >&2; exit 2 ;;
   esac >/dev/null 2>&1

@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 
 GRADES = ("agrees", "differs", "built", "refused")
-ORDERS = {"first": "grad", "second": "grad²"}
+ORDERS = {"first": "grad", "second": "grad²", "tangent": "jvp"}
 # dtypes in the order of their columns, by the names of the claims
 DTYPES = {
     "float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16", "int64": "i64", "int32": "i32", "int16": "i16",

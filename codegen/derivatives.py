@@ -269,6 +269,10 @@ class Derivatives:
             for d in info.derivatives
             for text in [_INSTEAD.get(info.op, d.formula).replace(*_RESERVE)]
         )
+        # Formulas know results by the schema's names, which an out= form's arguments may not have.
+        returns = [r.name for r in info.func.func.returns]
+        if len(returns) == len(outputs) and all(returns):
+            outputs = returns
         named = tuple((f"grad_{n}", i) for i, n in enumerate(outputs))
         node = NodeClass(info.op, tuple(inputs), formulas, tuple(saved), named)
         self.nodes[info.op] = node
@@ -296,7 +300,11 @@ class Derivatives:
         arguments = {a.name: a for a in op.args}
         saves_before, saves_after, clones_self = [], [], False
         for s in node.saved:
-            expr = s.expr.replace("c10::SymIntArrayRef", "IntArrayRef").replace("->sym_sizes()", "->sizes()")
+            expr = (
+                s.expr.replace("c10::SymIntArrayRef", "IntArrayRef")
+                .replace("->sym_sizes()", "->sizes()")
+                .replace(".sym_size(", ".size(")
+            )
             if s.kind == "tensor":
                 source = s.name
                 if s.is_output and inplace:
@@ -380,7 +388,7 @@ class Derivatives:
 
     def helper_headers(self) -> list[Path]:
         """Headers that declare functions for formulas."""
-        return [p for p in HELPERS.glob("*.h") if p.name not in ("support.h", "unpack_dual.h")]
+        return [p for p in sorted(HELPERS.glob("*.h")) if p.name not in ("support.h", "unpack_dual.h")]
 
     # ---- files -------------------------------------------------------------------------------------------------
 

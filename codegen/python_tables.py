@@ -80,7 +80,7 @@ class FunctionRow:
 @dataclass(frozen=True)
 class Tables:
     functions: tuple[FunctionRow, ...]
-    return_types: tuple[tuple[str, tuple[str, ...]], ...]
+    return_types: tuple[tuple[str, tuple[str, ...], bool], ...]  # name, fields, whether there is a type for out= as well
 
 
 def _type_of(text: str) -> tuple[str, str, bool, int]:
@@ -139,9 +139,10 @@ def _signature(sig: Any, base: Op, out: Op | None, *, method: bool) -> tuple[Sig
         outs = [a.name for a in out.args if a.is_out]
         num_outs = len(outs)
         out_args = tuple(-1 - outs.index(a.name) if a.is_out else names[a.name] for a in out.args)
+    list_out = out is not None and any(a.is_out and a.type.endswith("[]") for a in out.args)
     # Lists written in place are given back too, but not by the optimisers' fused steps.
     gives_self = base.kind == "inplace" and (base.num_returns > 0 or base.name.startswith("_foreach_"))
-    flags = (1 | 2 if deprecated else 0) | (4 if gives_self else 0) | (8 if options else 0)
+    flags = (1 | 2 if deprecated else 0) | (4 if gives_self else 0) | (8 if options else 0) | (16 if list_out else 0)
     row = SignatureRow(
         text=f"({', '.join(shown)})",
         params=tuple(params),
@@ -187,6 +188,7 @@ def tables(surface: Surface, pool: DefaultPool) -> Tables:
     natives = [f for f in surface.natives_in_yaml_order if upstream.should_generate_py_binding(f)]
     loaded = {m: upstream.load_signatures(natives, deprecated, method=m) for m in (False, True)}
     functions, return_types = list[FunctionRow](), dict[tuple[str, tuple[str, ...]], int]()
+    with_out = set[tuple[str, tuple[str, ...]]]()
     for group, module, predicate, method in _GROUPS:
         grouped = upstream.group_filter_overloads(loaded[method], getattr(upstream, predicate))
         for name in sorted(grouped, key=str):
@@ -200,9 +202,11 @@ def tables(surface: Surface, pool: DefaultPool) -> Tables:
                 if fields:
                     key = (_structseq_name(pair.base), fields)
                     returns = return_types.setdefault(key, len(return_types))
+                    if out is not None:
+                        with_out.add(key)
             ident = f"{group.strip('_')}_{name}"
             functions.append(FunctionRow(group, ident, str(name), tuple(rows), method, returns, module))
-    return Tables(tuple(functions), tuple(return_types))
+    return Tables(tuple(functions), tuple((*key, key in with_out) for key in return_types))
 
 
 def _structseq_name(native: Any) -> str:

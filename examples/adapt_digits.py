@@ -25,8 +25,9 @@ from torch.utils.data import DataLoader, TensorDataset
 BATCH = 64
 WORKERS = 2
 EPOCHS = 12
-# Upstream 2.13.0 from the same seed: 96.4 on clean digits, 19.9 on shifted ones, 73.8 with batch statistics, 73.9 with Tent.
-MIN_CLEAN, MAX_SOURCE, MIN_ADAPTED = 95.0, 30.0, 65.0
+# Upstream 2.13.0 from the same seed, in percent. Rounding alone moves them by a few tenths.
+UPSTREAM = {"clean": 98.3, "shifted": 13.3, "batch statistics": 73.5, "Tent": 73.8}
+NEAR, MIN_ADAPTED = 0.5, 65.0
 
 
 def digits() -> tuple[TensorDataset, TensorDataset]:
@@ -52,20 +53,22 @@ def network() -> nn.Sequential:
 
 
 def train(model: nn.Module, data: TensorDataset) -> list[float]:
+    """The loss of every step. The learning rate rises and falls in one cycle, so that the end is a calm one."""
     loader = DataLoader(data, BATCH, shuffle=True, num_workers=WORKERS, persistent_workers=True)
-    optimiser = torch.optim.Adam(model.parameters(), lr=2e-3)
+    optimiser = torch.optim.Adam(model.parameters())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=4e-3, total_steps=EPOCHS * len(loader))
     model.train()
-    means = []
+    dtype = next(model.parameters()).dtype
+    losses = []
     for _ in range(EPOCHS):
-        losses = []
         for x, y in loader:
-            loss = nn.functional.cross_entropy(model(x), y)
+            loss = nn.functional.cross_entropy(model(x.to(dtype)), y)
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
+            schedule.step()
             losses.append(loss.item())
-        means.append(sum(losses) / len(losses))
-    return means
+    return losses
 
 
 def norms(model: nn.Module) -> list[nn.BatchNorm2d]:
@@ -137,8 +140,10 @@ def main() -> int:
     model = network()
     began = time.perf_counter()
     losses = train(model, learn)
-    print(f"torch {torch.__version__}: {EPOCHS} epochs of {len(learn)} digits through {WORKERS} workers in "
-          f"{time.perf_counter() - began:.1f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}")  # fmt: skip
+    print(
+        f"torch {torch.__version__}: {EPOCHS} epochs of {len(learn)} digits through {WORKERS} workers in "
+        f"{time.perf_counter() - began:.1f} s, loss {losses[0]:.3f} -> {sum(losses[-15:]) / 15:.3f}"
+    )
 
     generator = torch.Generator().manual_seed(1)
     clean = list(DataLoader(test, BATCH, num_workers=WORKERS))
@@ -168,15 +173,16 @@ def main() -> int:
         p.grad = None
     restored_right, _ = accuracy(model, clean)
 
-    print(f"clean digits                {clean_right:5.1f} %")
-    print(f"shifted digits              {source_right:5.1f} %")
-    print(f"  statistics of each batch  {batch_right:5.1f} %  entropy {batch_entropy:.4f}")
-    print(f"  and entropy minimised     {tent_right:5.1f} %  entropy {tent_entropy:.4f}  ({len(moved)} tensors moved)")
+    print(f"clean digits                {clean_right:5.1f} %  (upstream {UPSTREAM['clean']})")
+    print(f"shifted digits              {source_right:5.1f} %  (upstream {UPSTREAM['shifted']})")
+    print(f"  statistics of each batch  {batch_right:5.1f} %  (upstream {UPSTREAM['batch statistics']})")
+    print(f"  and entropy minimised     {tent_right:5.1f} %  (upstream {UPSTREAM['Tent']})")
+    print(f"  the entropy of predictions falls from {batch_entropy:.4f} to {tent_entropy:.4f}; {len(moved)} tensors moved")
     print(f"brought back, clean digits  {restored_right:5.1f} %  sha256 {fingerprint(model)[:16]}")
 
     checks = {
-        f"clean accuracy at least {MIN_CLEAN}": clean_right >= MIN_CLEAN,
-        f"the shift hurts: at most {MAX_SOURCE}": source_right <= MAX_SOURCE,
+        f"clean accuracy within {NEAR} of upstream's": abs(clean_right - UPSTREAM["clean"]) <= NEAR,
+        "the shift hurts": source_right <= UPSTREAM["shifted"] + 5,
         f"batch statistics reach {MIN_ADAPTED}": batch_right >= MIN_ADAPTED,
         f"entropy minimisation reaches {MIN_ADAPTED}": tent_right >= MIN_ADAPTED,
         "entropy falls": tent_entropy < batch_entropy,

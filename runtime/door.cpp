@@ -1,6 +1,8 @@
 #include "runtime/door.h"
 
+#include "runtime/custom_geometry.h"
 #include "runtime/fallbacks.h"
+#include "runtime/missing_kernel.h"
 #include "runtime/op_table.h"
 #include "runtime/refuse.h"
 #include "runtime/registry.h"
@@ -8,6 +10,8 @@
 namespace tn {
 
 constinit Observer* observer = nullptr;
+constinit MissingKernel missing_kernel = nullptr;
+constinit const CustomGeometry* custom_geometry = nullptr;
 
 namespace door {
 namespace {
@@ -50,6 +54,7 @@ void refuse_key(const OpRow& row, KeySet keys) {
   const OpInfo& op = *row.info;
   if (op.reason) refuse(op, "call", op.reason);
   const DispatchKey key = keys.highest();
+  if (missing_kernel) missing_kernel(row, key);
   if (key == DispatchKey::Undefined)
     refuse(op, "call without a tensor", "no kernel is registered for a call without tensors");
   refuse(op, str("backend ", key_name(key)), "no kernel for this key");

@@ -146,6 +146,8 @@ std::string_view dtype_name(ScalarType t);
 std::string_view scalar_type_name(ScalarType t);
 // "c10::complex<float>", as messages print the C++ type of a dtype's elements.
 std::string element_type_name(ScalarType t);
+// "torch.FloatTensor", as messages print a tensor's type.
+std::string tensor_type_name(ScalarType t);
 
 // Upstream's promotion of two dtypes; raises for pairs that upstream refuses (float8 and barebones unsigned mixes).
 ScalarType promote_types(ScalarType a, ScalarType b);

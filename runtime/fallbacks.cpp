@@ -16,51 +16,41 @@ extern const uint16_t ops_without_derivative[];  // generated
 
 namespace {
 
-// Conjugate and negative views under operators that know nothing of them: operands are resolved; what is written is
-// computed plainly and copied back.
+// Works on plain copies of conjugate and negative views; what an operator writes is written back through the view.
 class ResolveFallback final : public BoxedKernel {
  public:
   void call(OpRow& op, KeySet keys, std::span<const Arg> args, Value* out) override {
     const bool mutates = op.info->is(OpInfo::kMutates);
     std::vector<Arg> resolved(args.begin(), args.end());
-    std::vector<Written> written;
-    std::vector<Tensor> owned;
     std::vector<std::vector<Tensor>> lists;
-    owned.reserve(args.size());
+    std::vector<Written> written;
     lists.reserve(args.size());
-    for (size_t i = 0; i < resolved.size(); ++i) {
+    for (size_t i = 0; i < args.size(); ++i) {
       Arg& a = resolved[i];
-      if (a.tag == Tag::Tensor) {
-        const Tensor& t = args[i].tensor();
-        if (!t->is_conj() && !t->is_neg()) continue;
-        owned.push_back(resolve(t));
-        if (mutates && schema_of(op).arguments()[i].is_write()) written.push_back({t, owned.back()});
-        a = Arg::of(owned.back());
-      } else if (a.tag == Tag::TensorList) {
-        const bool writes = mutates && schema_of(op).arguments()[i].is_write();
-        std::vector<Tensor>& list = lists.emplace_back();
-        for (const Tensor& t : a.tensors()) {
-          const bool marked = t.defined() && (t->is_conj() || t->is_neg());
-          list.push_back(marked ? resolve(t) : t);
-          if (marked && writes) written.push_back({t, list.back()});
-        }
-        a = Arg::of(TensorList(list));
+      if (a.tag != Tag::Tensor && a.tag != Tag::TensorList) continue;
+      const bool writes = mutates && schema_of(op).arguments()[i].is_write();
+      std::vector<Tensor>& plain = lists.emplace_back();
+      const TensorList given = a.tag == Tag::Tensor ? TensorList(&a.tensor(), 1) : a.tensors();
+      for (const Tensor& t : given) {
+        const bool lazy = t.defined() && (t->is_conj() || t->is_neg());
+        plain.push_back(lazy ? resolve(t) : t);
+        if (lazy && writes) written.push_back({t, plain.back()});
       }
+      a = a.tag == Tag::Tensor ? Arg::of(plain[0]) : Arg::of(TensorList(plain));
     }
     const KeySet below = keys & KeySet::below(DispatchKey::Conjugate);
     door::redispatch_boxed(op, below, resolved, out);
     for (const Written& w : written) {
-      if (!(w.target.sizes() == w.plain.sizes())) resize_impl(*w.target.impl(), w.plain.sizes());
-      copy_into(w.target, w.plain);
+      if (w.view.sizes() != w.plain.sizes()) resize_output(w.view, w.plain.sizes());
+      if (!w.view.is_meta()) copy_into(w.view, w.plain);
+      for (int i = 0; i < op.info->num_returns; ++i)
+        if (out[i].tag() == Tag::Tensor && out[i].arg().tensor().is_same(w.plain)) out[i] = Value(w.view);
     }
-    for (int i = 0; i < op.info->num_returns && !written.empty(); ++i)
-      for (const Written& w : written)
-        if (out[i].tag() == Tag::Tensor && out[i].arg().t == w.plain.impl()) out[i] = Value(w.target);
   }
 
  private:
   struct Written {
-    Tensor target, plain;
+    Tensor view, plain;
   };
 };
 

@@ -10,28 +10,6 @@
 
 namespace tn {
 
-std::string element_type_name(ScalarType t) {
-  switch (t) {
-    case ScalarType::Byte: return "unsigned char";
-    case ScalarType::Char: return "signed char";
-    case ScalarType::Short: return "short int";
-    case ScalarType::Int: return "int";
-    case ScalarType::Long: return "long int";
-    case ScalarType::Half: return "c10::Half";
-    case ScalarType::Float: return "float";
-    case ScalarType::Double: return "double";
-    case ScalarType::ComplexHalf: return "c10::complex<c10::Half>";
-    case ScalarType::ComplexFloat: return "c10::complex<float>";
-    case ScalarType::ComplexDouble: return "c10::complex<double>";
-    case ScalarType::Bool: return "bool";
-    case ScalarType::BFloat16: return "c10::BFloat16";
-    case ScalarType::UInt16: return "short unsigned int";
-    case ScalarType::UInt32: return "unsigned int";
-    case ScalarType::UInt64: return "long unsigned int";
-    default: return "c10::" + std::string(scalar_type_name(t));
-  }
-}
-
 namespace {
 
 void check_given(const Tensor& given, Outputs::Form form, IntView sizes, ScalarType dtype, Device device) {

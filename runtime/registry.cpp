@@ -348,6 +348,12 @@ const FunctionSchema& schema_of(OpRow& op) {
   return *op.parsed;
 }
 
+// Upstream gives each of TorchScript's own operators the tag pt2_compliant_tag.
+static uint64_t extra_tags(std::string_view name) {
+  constexpr int kPt2Compliant = 17;
+  return name.starts_with("aten::") || name.starts_with("prim::") ? uint64_t{1} << kPt2Compliant : 0;
+}
+
 void init_core() {
   Registry& reg = registry();
   if (!reg.by_name.empty()) return;
@@ -384,7 +390,8 @@ void init_core() {
     recompute(row);
   }
   init_autocast();
-  for (const ExtraOp* op = extra_ops; op->name; ++op) add_op(op->name, op->overload, op->schema, 0, op->reason);
+  for (const ExtraOp* op = extra_ops; op->name; ++op)
+    add_op(op->name, op->overload, op->schema, extra_tags(op->name), op->reason);
 }
 
 }  // namespace tn

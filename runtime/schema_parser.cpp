@@ -236,6 +236,13 @@ constexpr NamedValue kNamedDefaults[] = {
     {"bfloat16", 15},
 };
 
+// C++'s names of types that schemas spell otherwise.
+constexpr std::string_view kForeignInt =
+    "Use `SymInt` or `int` instead of `int64_t` in an operator's schema string. `SymInt` corresponds to c10::SymInt in "
+    "C++ while `int` in schema corresponds to the int64_t type in C++.";
+constexpr std::string_view kForeignFloat =
+    "Use `float` instead of `double` in an operator's schema string. `float` in schema corresponds to the double type "
+    "in C++";
 constexpr std::string_view kUnknownType =
     "unknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a full "
     "list, "
@@ -405,6 +412,8 @@ class Parser {
         annotate_list(out);
       } else if (lexer_.take_if('?')) {
         out.type = optional_type(out.type);
+        // infer_schema writes lists of optional tensors as Tensor?(a!)[].
+        if (!out.alias && lexer_.at('(')) out.alias = annotation();
       } else {
         return out;
       }
@@ -429,7 +438,8 @@ class Parser {
     }
     // How a registered class prints; users write its own name.
     if (allow_typevars_ && word == "PyObject") return simple_type(TypeKind::kPyObject);
-    if (!allow_typevars_ || word[0] < 'a' || word[0] > 'z') lexer_.error(kUnknownType, token);
+    if (!allow_typevars_ || word[0] < 'a' || word[0] > 'z')
+      lexer_.error(word == "int64_t" ? kForeignInt : word == "double" ? kForeignFloat : kUnknownType, token);
     return var_type(word);
   }
 

@@ -6,6 +6,7 @@
 
 #include "bindings/names/names.h"
 #include "bindings/names/table.h"
+#include "bindings/node.h"
 
 namespace tn::py::names {
 namespace {
@@ -264,14 +265,8 @@ bool make_class(int index, PyObject* owner, PyObject* module_name) {
 
 bool add_autograd_node_types(PyObject* module) {
   for (int i = 0; i < kAutogradNodeCount; ++i) {
-    PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(refuse_new)}, {0, nullptr}};
-    const std::string dotted = std::string("builtins.") + kAutogradNodes[i];  // where upstream's say that they live
-    PyType_Spec spec = {dotted.c_str(), sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, slots};
-    PyObject* type = PyType_FromSpec(&spec);
-    if (type == nullptr) return false;
-    const int failed = PyDict_SetItemString(PyModule_GetDict(module), kAutogradNodes[i], type);
-    Py_DECREF(type);
-    if (failed) return false;
+    PyObject* const type = node_class(kAutogradNodes[i]);
+    if (!type || PyDict_SetItemString(PyModule_GetDict(module), kAutogradNodes[i], type) < 0) return false;
   }
   return true;
 }

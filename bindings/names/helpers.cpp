@@ -8,6 +8,7 @@
 
 #include "bindings/names/names.h"
 #include "bindings/node.h"
+#include "bindings/observe.h"
 #include "bindings/tensor_parts.h"
 #include "bindings/names/table.h"
 
@@ -106,7 +107,9 @@ PyObject* after_install(const char* submodule) {
 }
 
 PyObject* autograd_init(PyObject*, PyObject*) {
-  if (!install_submodule("_autograd") || !bind_saved_hooks(g_module) || !bind_view_functions(g_module)) return nullptr;
+  if (!install_submodule("_autograd") || !bind_saved_hooks(g_module) || !bind_view_functions(g_module) ||
+      !bind_profiler(g_module))
+    return nullptr;
   Py_RETURN_TRUE;
 }
 PyObject* c10d_init(PyObject*, PyObject*) { return after_install("_distributed_c10d"); }

@@ -25,12 +25,12 @@ namespace tn::composite {
 namespace {
 
 using attention::Backend;
-using matmul::element_type;
 
 void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, OptionalTensor mask) {
   TN_CHECK(q.dtype() == k.dtype() && q.dtype() == v.dtype(),
-           "Expected query, key, and value to have the same dtype, but got query.dtype: ", element_type(q.dtype()),
-           " key.dtype: ", element_type(k.dtype()), " and value.dtype: ", element_type(v.dtype()), " instead.");
+           "Expected query, key, and value to have the same dtype, but got query.dtype: ", element_type_name(q.dtype()),
+           " key.dtype: ", element_type_name(k.dtype()), " and value.dtype: ", element_type_name(v.dtype()),
+           " instead.");
   TN_CHECK(q.device() == k.device() && q.device() == v.device(),
            "Expected query, key, and value to have the same device type, but got query.device: ", q.device().str(),
            " key.device: ", k.device().str(), " and value.device: ", v.device().str(), " instead.");
@@ -41,7 +41,7 @@ void check_inputs(const Tensor& q, const Tensor& k, const Tensor& v, OptionalTen
   const ScalarType t = mask->dtype();
   TN_CHECK(t == ScalarType::Bool || t == ScalarType::Float || t == q.dtype(),
            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ",
-           element_type(t), " and  query.dtype: ", element_type(q.dtype()), " instead.");
+           element_type_name(t), " and  query.dtype: ", element_type_name(q.dtype()), " instead.");
 }
 
 // 0 where the mask lets through, -inf elsewhere.

@@ -14,15 +14,18 @@ std::vector<int64_t> all_dims(const Tensor& t) {
   return dims;
 }
 // A reduced tensor with its reduced dimensions back, of length one.
-Tensor with_dims(Tensor t, const Tensor& input, IntArrayRef dims, bool keepdim) {
+Tensor with_dims(const Tensor& t, const Tensor& input, IntArrayRef dims, bool keepdim) {
   if (keepdim || input.dim() == 0) return t;
-  return unsqueeze_to(t, dims.empty() ? IntArrayRef(all_dims(input)) : dims, input.sizes());
+  const std::vector<int64_t> all = all_dims(input);
+  return restore_reduced_dims(t, dims.empty() ? IntArrayRef(all) : dims, false);
 }
 Tensor total(const Tensor& t, IntArrayRef dims, bool keepdim) {
   return dims.empty() ? Tensor(at::sum(t, IntArrayRef(all_dims(t)), keepdim)) : Tensor(at::sum(t, dims, keepdim));
 }
 // Where a reduction is separable, its gradient for ones is the factor of each tangent.
-Tensor contract(const Tensor& factor, const Tensor& dx, IntArrayRef dims, bool keepdim) {
+Tensor contract(const Tensor& factor, const Tensor& dx, const Tensor& result, IntArrayRef dims, bool keepdim) {
+  if (!factor.defined())
+    return at::zeros_like(result);  // the gradient is zero everywhere, as of the number of non-zeros
   const Tensor product = at::mul(at::conj(factor), dx);
   const Tensor sum = total(product, dims, keepdim);
   return sum.is_complex() ? Tensor(at::real(sum)) : sum;
@@ -42,6 +45,12 @@ Tensor affine_jvp(const Tensor& normal, const Tensor& dnormal, const Tensor& wei
   Tensor made = weight.defined() ? Tensor(at::mul(dnormal, weight)) : dnormal;
   if (dweight.defined()) made = at::add(made, at::mul(normal, dweight));
   return dbias.defined() ? Tensor(at::add(made, dbias)) : made;
+}
+
+std::vector<tn::Tensor> tangents_of(TensorList tensors) {
+  std::vector<tn::Tensor> tangents;
+  for (const tn::Tensor& t : tensors) tangents.push_back(forward::tangent_or_zeros(t));
+  return tangents;
 }
 
 }  // namespace
@@ -68,6 +77,11 @@ Tensor amaxamin_jvp(const Tensor& x, const Tensor& dx, const Tensor& result, Int
                  total(mask, dim, keepdim));
 }
 
+Tensor aminmax_jvp(const Tensor& x, const Tensor& dx, const Tensor& result, const std::optional<int64_t>& dim,
+                   bool keepdim) {
+  return amaxamin_jvp(x, dx, result, dim ? IntArrayRef(*dim) : IntArrayRef(), keepdim);
+}
+
 Tensor logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bool keepdim) {
   if (x.numel() == 0) return total(dx, dim, keepdim);
   Tensor top = x.is_complex() ? Tensor(at::amax(at::real(x), dim, true)) : Tensor(at::amax(x, dim, true));
@@ -81,15 +95,19 @@ Tensor safe_logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bo
 }
 
 Tensor logcumsumexp_jvp(const Tensor& x, const Tensor& dx, int64_t dim) {
-  // Signs apart, so that the sums stay in logarithms.
-  TN_CHECK(!x.is_complex(), "logcumsumexp: expected a real tensor in forward mode, got a complex one");
-  const tn::Scalar low(-std::numeric_limits<double>::infinity());
-  const Tensor logs = at::add(x, at::log(at::abs(dx))), whole = at::logcumsumexp(x, dim);
-  const auto part = [&](const Tensor& outside) {
-    return at::exp(at::sub(at::logcumsumexp(at::masked_fill(logs, outside, low), dim), whole));
+  if (x.dim() == 0) return dx;
+  // Step by step, so that every weight is taken against the sum so far: none overflows, the first is one.
+  const std::vector<tn::Tensor> logs = at::unbind(x, dim), tangents = at::unbind(dx, dim),
+                                sums = at::unbind(at::logcumsumexp(x, dim), dim);
+  const auto weight = [](const Tensor& part, const Tensor& whole) {
+    return at::masked_fill(at::exp(at::sub(part, whole)), at::isinf(at::neg(whole)), tn::Scalar(int64_t{0}));
   };
-  const tn::Scalar zero(int64_t{0});
-  return at::sub(part(at::le(dx, zero)), part(at::ge(dx, zero)));
+  std::vector<tn::Tensor> made;
+  for (size_t k = 0; k < logs.size(); ++k)
+    made.push_back(k == 0 ? tangents[0]
+                          : tn::Tensor(at::add(at::mul(weight(sums[k - 1], sums[k]), made[k - 1]),
+                                               at::mul(weight(logs[k], sums[k]), tangents[k]))));
+  return made.empty() ? dx : Tensor(at::stack(made, dim));
 }
 
 Tensor cumprod_jvp(const Tensor& dx, const Tensor& x, const Tensor& result, int64_t dim) {
@@ -114,26 +132,59 @@ Tensor clamp_jvp(const Tensor& x, const Tensor& dx, const Tensor& low, const Ten
 
 Tensor norm_jvp(const Tensor& x, const Tensor& dx, const std::optional<Scalar>& p, const Tensor& norm, IntArrayRef dim,
                 bool keepdim) {
-  return contract(norm_backward(at::ones_like(norm), x, p, norm, dim, keepdim), dx, dim, keepdim);
+  return contract(norm_backward(at::ones_like(norm), x, p, norm, dim, keepdim), dx, norm, dim, keepdim);
 }
 Tensor norm_jvp(const Tensor& x, const Tensor& dx, const std::optional<Scalar>& p, const Tensor& norm) {
-  return contract(norm_backward(at::ones_like(norm), x, p, norm), dx, {}, false);
+  return contract(norm_backward(at::ones_like(norm), x, p, norm), dx, norm, {}, false);
 }
 Tensor linalg_vector_norm_jvp(const Tensor& x, const Tensor& dx, const Scalar& ord, const Tensor& norm,
                               OptionalIntArrayRef dim, bool keepdim) {
-  return contract(linalg_vector_norm_backward(at::ones_like(norm), x, ord, norm, dim, keepdim), dx,
+  return contract(linalg_vector_norm_backward(at::ones_like(norm), x, ord, norm, dim, keepdim), dx, norm,
                   dim.value_or(IntArrayRef()), keepdim);
 }
 
-Tensor cat_jvp(TensorList tensors, int64_t dim) {
-  std::vector<tn::Tensor> tangents;
-  for (const tn::Tensor& t : tensors) tangents.push_back(forward::tangent_or_zeros(t));
-  return at::cat(tangents, dim);
+Tensor cat_jvp(TensorList tensors, int64_t dim) { return at::cat(tangents_of(tensors), dim); }
+Tensor stack_jvp(TensorList tensors, int64_t dim) { return at::stack(tangents_of(tensors), dim); }
+Tensor block_diag_jvp(TensorList tensors) { return at::block_diag(tangents_of(tensors)); }
+
+Tensor convolution_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&,
+                       const Tensor& dbias, IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                       bool transposed, IntArrayRef output_padding, int64_t groups) {
+  const tn::Tensor bias = dbias;
+  return at::add(at::convolution(dx, weight, {}, stride, padding, dilation, transposed, output_padding, groups),
+                 at::convolution(x, dweight, bias.defined() ? OptionalTensor(bias) : OptionalTensor(), stride, padding,
+                                 dilation, transposed, output_padding, groups));
 }
-Tensor stack_jvp(TensorList tensors, int64_t dim) {
-  std::vector<tn::Tensor> tangents;
-  for (const tn::Tensor& t : tensors) tangents.push_back(forward::tangent_or_zeros(t));
-  return at::stack(tangents, dim);
+Tensor _convolution_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight,
+                        const Tensor& bias, const Tensor& dbias, IntArrayRef stride, IntArrayRef padding,
+                        IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups, bool, bool,
+                        bool, bool) {
+  return convolution_jvp(x, dx, weight, dweight, bias, dbias, stride, padding, dilation, transposed, output_padding,
+                         groups);
+}
+Tensor convolution_backward_jvp_grad_bias(const Tensor& dgrad, const Tensor& grad_bias) {
+  if (!grad_bias.defined()) return Tensor();
+  std::vector<int64_t> dims = all_dims(dgrad);
+  dims.erase(dims.begin() + 1);
+  return at::sum(dgrad, IntArrayRef(dims), false);
+}
+
+// Extremes share their tangent evenly among all places that reach them, the reduced tensor's own included.
+Tensor scatter_reduce_jvp(const Tensor& x, const Tensor& dx, int64_t dim, const Tensor& index, const Tensor& src,
+                          const Tensor& dsrc, std::string_view reduce, bool include_self, const Tensor& result) {
+  if (reduce == "sum" || reduce == "mean") return at::scatter_reduce(dx, dim, index, dsrc, reduce, include_self);
+  TN_CHECK_AS(NotImplemented, reduce == "amax" || reduce == "amin",
+              "scatter_reduce: forward mode is not implemented for reduce='", reduce, "'");
+  const tn::Scalar zero(int64_t{0});
+  const Tensor from = at::eq(src, at::gather(result, dim, index));
+  Tensor own = at::eq(x, result);
+  if (!include_self) {
+    const Tensor reached = at::scatter(at::zeros_like(own), dim, index, tn::Scalar(true));
+    own = at::logical_and(own, at::logical_not(reached));
+  }
+  const Tensor total = at::scatter_add(at::masked_fill(dx, at::logical_not(own), zero), dim, index,
+                                       at::masked_fill(dsrc, at::logical_not(from), zero));
+  return at::div(total, at::scatter_add(own.to(x.scalar_type()), dim, index, from.to(x.scalar_type())));
 }
 
 Tensor batch_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&,
@@ -158,8 +209,14 @@ Tensor layer_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, c
 }
 
 namespace {
-Tensor grouped(const Tensor& t, int64_t groups) { return at::reshape(t, IntArrayRef({t.size(0), groups, -1})); }
-Tensor per_group(const Tensor& t, int64_t groups) { return at::reshape(t, IntArrayRef({-1, groups, 1})); }
+Tensor grouped(const Tensor& t, int64_t groups) {
+  int64_t each = t.size(1) / groups;
+  for (int64_t d = 2; d < t.dim(); ++d) each *= t.size(d);
+  return at::reshape(t, IntArrayRef({t.size(0), groups, each}));
+}
+Tensor per_group(const Tensor& t, int64_t groups) {
+  return at::reshape(t, IntArrayRef({t.numel() / groups, groups, 1}));
+}
 }  // namespace
 
 Tensor group_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight, const Tensor&,

@@ -13,6 +13,8 @@ Tensor gather_with_keepdimed_indices(const Tensor& input, int64_t dim, const Ten
 Tensor apply_loss_reduction(const Tensor& unreduced, int64_t reduction);
 Tensor evenly_read_jvp(const Tensor& tangent, const Tensor& input, const Tensor& value);
 Tensor amaxamin_jvp(const Tensor& x, const Tensor& dx, const Tensor& result, IntArrayRef dim, bool keepdim);
+Tensor aminmax_jvp(const Tensor& x, const Tensor& dx, const Tensor& result, const std::optional<int64_t>& dim,
+                   bool keepdim);
 Tensor logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bool keepdim);
 Tensor safe_logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bool keepdim);
 Tensor logcumsumexp_jvp(const Tensor& x, const Tensor& dx, int64_t dim);
@@ -26,6 +28,17 @@ Tensor linalg_vector_norm_jvp(const Tensor& x, const Tensor& dx, const Scalar& o
                               OptionalIntArrayRef dim, bool keepdim);
 Tensor cat_jvp(TensorList tensors, int64_t dim);
 Tensor stack_jvp(TensorList tensors, int64_t dim);
+Tensor block_diag_jvp(TensorList tensors);
+Tensor convolution_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight,
+                       const Tensor& bias, const Tensor& dbias, IntArrayRef stride, IntArrayRef padding,
+                       IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups);
+Tensor _convolution_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight,
+                        const Tensor& bias, const Tensor& dbias, IntArrayRef stride, IntArrayRef padding,
+                        IntArrayRef dilation, bool transposed, IntArrayRef output_padding, int64_t groups,
+                        bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32);
+Tensor convolution_backward_jvp_grad_bias(const Tensor& dgrad, const Tensor& grad_bias);
+Tensor scatter_reduce_jvp(const Tensor& x, const Tensor& dx, int64_t dim, const Tensor& index, const Tensor& src,
+                          const Tensor& dsrc, std::string_view reduce, bool include_self, const Tensor& result);
 Tensor batch_norm_jvp(const Tensor& x, const Tensor& dx, const Tensor& weight, const Tensor& dweight,
                       const Tensor& bias, const Tensor& dbias, const Tensor& running_mean, const Tensor& running_var,
                       const Tensor& mean, const Tensor& invstd, bool train, double eps);

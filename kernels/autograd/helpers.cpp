@@ -89,9 +89,12 @@ Tensor pow_backward_self(const Tensor& grad, const Tensor& self, const Tensor& e
 Tensor pow_backward_exponent(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
   Tensor zero_base;
   if (tn::is_complex(exponent.dtype()))
-    zero_base = at::logical_and(self == tn::Scalar(0), at::real(exponent) >= tn::Scalar(0));
+    zero_base = at::logical_and(self == tn::Scalar(0), at::logical_and(at::imag(exponent) == tn::Scalar(0),
+                                                                       at::real(exponent) >= tn::Scalar(0)));
   else zero_base = at::logical_and(self == tn::Scalar(0), exponent >= tn::Scalar(0));
-  const Tensor out = grad * at::where(zero_base, at::zeros({}, grad.options()), (result * self.log()).conj());
+  // A negative real base has a logarithm where the exponent is complex.
+  const Tensor base = at::to(self, result.dtype());
+  const Tensor out = grad * at::where(zero_base, at::zeros({}, grad.options()), (result * base.log()).conj());
   return handle_r_to_c(exponent.dtype(), out);
 }
 Tensor pow_backward_exponent(const Tensor& grad, const Scalar& base, const Tensor& exponent, const Tensor& result) {

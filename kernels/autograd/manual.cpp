@@ -18,7 +18,7 @@ namespace {
 
 class CopyBackwards final : public Node {
  public:
-  CopyBackwards() : Node("CopyBackwards") {}
+  CopyBackwards() : Node("torch::autograd::CopyBackwards") {}
   GradList apply(GradList&& grads) override {
     GradList out(2);
     const tn::Tensor& grad = grads[0];

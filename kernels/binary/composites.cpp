@@ -48,6 +48,31 @@ const Tensor& float_power_(const Tensor& self, const Scalar& exponent) {
   return at::pow_(self, widened(exponent, dtype));
 }
 
+namespace {
+
+void check_result(const Tensor& out, ScalarType dtype) {
+  TN_CHECK(out.dtype() == dtype, "the output given to float_power has dtype ", scalar_type_name(out.dtype()),
+           " but the operation's result requires dtype ", scalar_type_name(dtype));
+}
+
+}  // namespace
+
+const Tensor& float_power_out(const Tensor& self, const Tensor& exponent, const Tensor& out) {
+  const ScalarType dtype = wide(self.is_complex() || exponent.is_complex());
+  check_result(out, dtype);
+  return at::pow_out(out, at::to(self, dtype), at::to(exponent, dtype));
+}
+const Tensor& float_power_out(const Tensor& self, const Scalar& exponent, const Tensor& out) {
+  const ScalarType dtype = wide(self.is_complex() || exponent.is_complex());
+  check_result(out, dtype);
+  return at::pow_out(out, at::to(self, dtype), widened(exponent, dtype));
+}
+const Tensor& float_power_out(const Scalar& self, const Tensor& exponent, const Tensor& out) {
+  const ScalarType dtype = wide(self.is_complex() || exponent.is_complex());
+  check_result(out, dtype);
+  return at::pow_out(out, widened(self, dtype), at::to(exponent, dtype));
+}
+
 Tensor ldexp(const Tensor& self, const Tensor& other) { return at::mul(self, at::pow(Scalar(2.0), other)); }
 
 }  // namespace tn::composite

@@ -30,4 +30,12 @@ Kernel find(int64_t rows, int64_t vecs, bool by_rows);
 void dots(int64_t rows, int64_t cols, int64_t k, const BFloat16* a, int64_t a_stride, const BFloat16* b,
           int64_t b_stride, float* c, int64_t c_stride, bool stream);
 
+// to[p * width + i] = from[i * i_stride + 2 p * p_stride] and its neighbour in k (0 past an odd k) for i < count, 0 for
+// count <= i < width. One of the strides is 1.
+void pack(const BFloat16* from, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k, uint32_t* to,
+          int64_t width);
+
+// As shorten() of halves.h, subnormals and NaN included.
+void shorten(const float* from, uint16_t* to, int64_t n);
+
 }  // namespace tn::bf16_pairs

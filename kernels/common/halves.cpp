@@ -1,5 +1,7 @@
 #include "kernels/common/halves.h"
 
+#include "kernels/common/bf16_pairs.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/common/halves.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -59,7 +61,8 @@ void widen(ScalarType dtype, const uint16_t* from, float* to, size_t n) {
   else HWY_DYNAMIC_DISPATCH(WidenF16)(from, to, n);
 }
 void shorten(ScalarType dtype, const float* from, uint16_t* to, size_t n) {
-  if (dtype == ScalarType::BFloat16) HWY_DYNAMIC_DISPATCH(ShortenBF16)(from, to, n);
+  if (dtype == ScalarType::BFloat16 && bf16_pairs::available()) bf16_pairs::shorten(from, to, static_cast<int64_t>(n));
+  else if (dtype == ScalarType::BFloat16) HWY_DYNAMIC_DISPATCH(ShortenBF16)(from, to, n);
   else HWY_DYNAMIC_DISPATCH(ShortenF16)(from, to, n);
 }
 }  // namespace tn

@@ -8,8 +8,6 @@
 namespace tn::convolution {
 namespace {
 
-using matmul::element_type;
-
 DimVector expanded_list(IntView list, int64_t dims, const char* name) {
   if (list.ssize() == dims) return list;
   TN_CHECK(list.size() == 1, "expected ", name, " to be a single integer value or a list of ", dims,
@@ -34,11 +32,6 @@ std::string crossed(IntView sizes) {
   std::string text;
   for (const int64_t v : sizes) text += str(text.empty() ? "" : " x ", v);
   return text;
-}
-
-// As upstream spells a tensor's type.
-std::string tensor_type(ScalarType t) {
-  return t == ScalarType::BFloat16 ? "CPUBFloat16Type" : str("torch.", scalar_type_name(t), "Tensor");
 }
 
 bool any_below(IntView list, int64_t least) {
@@ -111,12 +104,23 @@ void check_forward(const Params& p, const Tensor& input, IntView w, OptionalTens
   }
 }
 
-void check_dtypes(const Tensor& input, const Tensor& weight, OptionalTensor bias) {
-  TN_CHECK(!bias || bias->dtype() == input.dtype(), "Input type (", element_type(input.dtype()), ") and bias type (",
-           bias ? element_type(bias->dtype()) : "", ") should be the same");
+// Whether upstream takes oneDNN, whose check of dtypes words its error in another way.
+bool goes_to_onednn(const Tensor& input, const Tensor& weight, int64_t groups) {
+  if (input.dtype() == ScalarType::BFloat16) return true;
+  if (input.dtype() != ScalarType::Float) return false;
+  int64_t images = 1;  // elements of the first four dimensions; one spatial dimension counts as two
+  for (size_t d = 0; d < std::min<size_t>(input.sizes().size(), 4); ++d) images *= input.sizes()[d];
+  const auto dims = static_cast<size_t>(weight.dim());
+  const bool wide = dims > 3 && weight->size(dims - 1) > 3 && weight->size(dims - 2) > 3;
+  return groups > 1 || wide || input->size(0) > 1 || images > 20480;
+}
+
+void check_dtypes(const Params& params, const Tensor& input, const Tensor& weight, OptionalTensor bias) {
+  TN_CHECK(!bias || bias->dtype() == input.dtype(), "Input type (", element_type_name(input.dtype()),
+           ") and bias type (", bias ? element_type_name(bias->dtype()) : "", ") should be the same");
   if (input.dtype() == weight.dtype()) return;
-  const bool fast = input.dtype() == ScalarType::Float || is_reduced_float(input.dtype());
-  TN_CHECK(!fast, "Input type (", tensor_type(input.dtype()), ") and weight type (", tensor_type(weight.dtype()),
+  TN_CHECK(!goes_to_onednn(input, weight, params.groups), "Input type (", tensor_type_name(input.dtype()),
+           ") and weight type (", tensor_type_name(weight.dtype()),
            ") should be the same or input should be a MKLDNN tensor and weight is a dense tensor");
   fail(ErrorKind::Runtime, "expected scalar type ", scalar_type_name(input.dtype()), " but found ",
        scalar_type_name(weight.dtype()));

@@ -15,7 +15,7 @@ struct Params {
 Params expand(const Tensor& weight, IntView stride, IntView padding, IntView dilation, bool transposed,
               IntView output_padding, int64_t groups);
 void check_forward(const Params& params, const Tensor& input, IntView weight_sizes, OptionalTensor bias);
-void check_dtypes(const Tensor& input, const Tensor& weight, OptionalTensor bias);
+void check_dtypes(const Params& params, const Tensor& input, const Tensor& weight, OptionalTensor bias);
 
 DimVector output_sizes(const Params& params, const Tensor& input, IntView weight_sizes);
 // `input` and `output` as the operator has them: for a transposed one they change places in the problem.

@@ -99,7 +99,7 @@ Tensor native::convolution(const Tensor& input, const Tensor& weight, OptionalTe
                            int64_t groups) {
   Params params = expand(weight, stride, padding, dilation, transposed, output_padding, groups);
   check_forward(params, input, weight.sizes(), bias);
-  check_dtypes(input, weight, bias);
+  check_dtypes(params, input, weight, bias);
   Call call = make_call(std::move(params), input, weight);
   const DimVector sizes = output_sizes(call.params, call.input, call.weight.sizes());
   const bool meta = input.is_meta() || weight.is_meta() || (bias && bias->is_meta());
@@ -125,7 +125,7 @@ std::tuple<Tensor, Tensor, Tensor> native::convolution_backward(
     int64_t groups, std::array<bool, 3> mask) {
   Params params = expand(weight, stride, padding, dilation, transposed, output_padding, groups);
   check_forward(params, input, weight.sizes(), {});
-  check_dtypes(input, weight, {});
+  check_dtypes(params, input, weight, {});
   const DimVector expected = output_sizes(params, input, weight.sizes());
   TN_CHECK(grad_output.sizes() == IntView(expected), "convolution_backward: expected grad_output of size ",
            IntView(expected), ", got ", grad_output.sizes());

@@ -12,13 +12,14 @@
 #include "generated/ops/fill.h"
 #include "generated/ops/set.h"
 #include "runtime/copy.h"
+#include "runtime/custom_geometry.h"
 #include "runtime/promote.h"
 #include "runtime/shape.h"
 
 namespace tn::composite {
 
 Tensor contiguous(const Tensor& self, MemoryFormat format) {
-  if (self.is_contiguous(format)) return self;
+  if (asked_contiguous(self, format)) return self;
   TN_CHECK(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
   return at::clone(self, format);
 }

@@ -5,6 +5,7 @@
 #include "generated/ops/clone.h"
 #include "generated/ops/copy.h"
 #include "generated/ops/diagonal.h"
+#include "generated/ops/narrow.h"
 #include "generated/ops/select.h"
 #include "generated/ops/slice.h"
 #include "generated/ops/zeros.h"
@@ -37,6 +38,10 @@ Tensor zeros_like_grad(const Tensor& grad, IntView sizes) {
 }  // namespace
 
 Tensor copied(const Tensor& view) { return at::clone(view, MemoryFormat::Contiguous); }
+Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  TN_CHECK(dim < self.dim(), "narrow_copy: expected dim < ", self.dim(), ", got ", dim);
+  return copied(at::narrow(self, dim, start, length));
+}
 std::vector<Tensor> copied(const std::vector<Tensor>& views) {
   std::vector<Tensor> out;
   out.reserve(views.size());

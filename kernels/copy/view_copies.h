@@ -8,6 +8,7 @@
 namespace tn::composite {
 
 Tensor copied(const Tensor& view);
+Tensor narrow_copy(const Tensor& self, int64_t dim, int64_t start, int64_t length);
 std::vector<Tensor> copied(const std::vector<Tensor>& views);
 // Upstream resizes the results of some of these operators only.
 void copy_each(const std::vector<Tensor>& views, TensorList out, bool resizes);

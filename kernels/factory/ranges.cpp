@@ -5,6 +5,7 @@
 
 #include "generated/slots/factory.h"
 #include "kernels/common/options.h"
+#include "kernels/common/accumulate.h"
 #include "kernels/factory/dense.h"
 #include "runtime/convert.h"
 #include "runtime/threads.h"
@@ -12,28 +13,6 @@
 
 namespace tn::native {
 namespace {
-
-// The type that upstream counts in.
-template <class T>
-struct Wide {
-  using Type = int64_t;
-};
-template <>
-struct Wide<float> {
-  using Type = double;
-};
-template <>
-struct Wide<double> {
-  using Type = double;
-};
-template <>
-struct Wide<Half> {
-  using Type = float;
-};
-template <>
-struct Wide<BFloat16> {
-  using Type = float;
-};
 
 template <class F>
 void with_range_type(const char* name, ScalarType t, F&& f) {
@@ -85,8 +64,8 @@ double arange_length(const Scalar& start, const Scalar& end, const Scalar& step)
 // Upstream's vector loop starts each vector of its 32 bytes from a rounded base; what is left behind two vectors is
 // counted one by one. The values are those of its AVX2 code, which contracts to multiply-adds.
 template <class T>
-void fill_range(T* out, typename Wide<T>::Type start, typename Wide<T>::Type step, int64_t n) {
-  using W = typename Wide<T>::Type;
+void fill_range(T* out, CarryType<T> start, CarryType<T> step, int64_t n) {
+  using W = CarryType<T>;
   constexpr int64_t kGrain = 32768;
   if constexpr (std::is_same_v<W, int64_t>) {
     parallel_for(0, n, kGrain, [&](int64_t begin, int64_t end) {
@@ -130,7 +109,7 @@ void fill_range(T* out, typename Wide<T>::Type start, typename Wide<T>::Type ste
 
 const Tensor& arange_into(const Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step) {
   with_range_type("arange_cpu", out.dtype(), [&]<class T>() {
-    using W = typename Wide<T>::Type;
+    using W = CarryType<T>;
     counted<W>(start), counted<W>(end), counted<W>(step);
     check_bounds(counted<double>(start), counted<double>(end), counted<double>(step));
     const double length = arange_length<T>(start, end, step);
@@ -154,7 +133,7 @@ const Tensor& arange_into(const Tensor& out, const Scalar& start, const Scalar& 
 
 const Tensor& range_into(const Tensor& out, const Scalar& start, const Scalar& end, const Scalar& step) {
   with_range_type("range_cpu", out.dtype(), [&]<class T>() {
-    using W = typename Wide<T>::Type;
+    using W = CarryType<T>;
     const W first = counted<W>(start), last = counted<W>(end), by = counted<W>(step);
     TN_CHECK(by > 0 || by < 0, "step must be nonzero");
     TN_CHECK(std::isfinite(static_cast<double>(first)) && std::isfinite(static_cast<double>(last)),

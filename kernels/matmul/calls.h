@@ -34,9 +34,9 @@ inline const Tensor& add_(const Tensor& a, const Tensor& b) {
 inline Tensor sub(const Tensor& a, const Tensor& b) {
   return door::Call<Tensor(const Tensor&, const Tensor&, const Scalar&)>::call(op_rows[kOp_sub_Tensor], a, b, 1);
 }
-inline Tensor sum(const Tensor& a, IntView dims, bool keepdim) {
+inline Tensor sum(const Tensor& a, IntView dims, bool keepdim, std::optional<ScalarType> dtype = {}) {
   return door::Call<Tensor(const Tensor&, OptionalIntArrayRef, bool, std::optional<ScalarType>)>::call(
-      op_rows[kOp_sum_dim_IntList], a, OptionalIntArrayRef(dims), keepdim, std::nullopt);
+      op_rows[kOp_sum_dim_IntList], a, OptionalIntArrayRef(dims), keepdim, dtype);
 }
 inline Tensor trilinear(const Tensor& a, const Tensor& b, const Tensor& c, IntView expand1, IntView expand2,
                         IntView expand3, IntView sumdim) {

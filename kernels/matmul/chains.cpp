@@ -75,8 +75,7 @@ Chain as_chain(TensorList tensors) {
   for (size_t i = 1; i < n; ++i) {
     TN_CHECK(tensors[i].dtype() == tensors[0].dtype(),
              "multi_dot(): all tensors must have be the same dtype but tensor 0 is ",
-             matmul::element_type(tensors[0].dtype()), " and tensor ", i, " ",
-             matmul::element_type(tensors[i].dtype()));
+             element_type_name(tensors[0].dtype()), " and tensor ", i, " ", element_type_name(tensors[i].dtype()));
     TN_CHECK(tensors[i].device() == tensors[0].device(),
              "multi_dot(): all tensors must be on the same device but tensor 0 is on ", tensors[0].device().str(),
              " and tensor ", i, " on ", tensors[i].device().str());
@@ -137,7 +136,7 @@ Tensor multi_dot(TensorList tensors) {
 const Tensor& multi_dot_out(TensorList tensors, const Tensor& out) {
   const Chain chain = as_chain(tensors);
   TN_CHECK(tensors[0].dtype() == out.dtype(), "multi_dot(): expected out tensor to have dtype ",
-           matmul::element_type(tensors[0].dtype()), " but got ", matmul::element_type(out.dtype()));
+           element_type_name(tensors[0].dtype()), " but got ", element_type_name(out.dtype()));
   resize_output(out, chain.sizes);
   const auto [left, right] = last_factors(chain.matrices);
   at::mm_out(at::view(out, {left.size(0), right.size(1)}), left, right);

@@ -8,9 +8,6 @@
 
 namespace tn::matmul {
 
-// How upstream's messages spell the dtype of a TypeMeta: the C++ type.
-std::string element_type(ScalarType t);
-
 // True for what run_product takes: gemm's dtypes, and float8, which is summed in float.
 bool has_product(ScalarType t);
 // NotImplementedError `"<kernel>" not implemented for 'Bool'` for a dtype that upstream doesn't multiply either.

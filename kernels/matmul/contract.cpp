@@ -325,9 +325,9 @@ Tensor tensordot(const Tensor& self, const Tensor& other, IntView dims_self, Int
   for (size_t i = 0; i < dims_self.size(); ++i) {
     const int64_t s = self.size(dims_self[i]), o = other.size(dims_other[i]);
     if (o == 1) {
-      a = call::sum(a, {dims_self[i]}, true);
+      a = call::sum(a, {dims_self[i]}, true, self.dtype());
     } else if (s == 1) {
-      b = call::sum(b, {dims_other[i]}, true);
+      b = call::sum(b, {dims_other[i]}, true, other.dtype());
     } else {
       TN_CHECK(s == o, "contracted dimensions need to match, but first has size ", s, " in dim ", dims_self[i],
                " and second has size ", o, " in dim ", dims_other[i]);

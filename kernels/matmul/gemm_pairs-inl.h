@@ -21,66 +21,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 // The kernels' vectors are those of the one target that they need.
 inline bool UsePairs() { return kLanes<float> == bf16_pairs::kLanes && bf16_pairs::available(); }
 
-#if HWY_TARGET != HWY_SCALAR
-// to[p * width + i] = the pair p of row i, for four rows and as many pairs.
-HWY_INLINE void TransposePairs(const BFloat16* from, int64_t stride, uint32_t* to, int64_t width) {
-  const hn::FixedTag<uint16_t, 8> d16;
-  const hn::FixedTag<uint32_t, 4> d;
-  const hn::FixedTag<uint64_t, 2> d2;
-  const auto load = [&](int64_t i) HWY_ATTR {
-    return hn::BitCast(d, hn::LoadU(d16, reinterpret_cast<const uint16_t*>(from + i * stride)));
-  };
-  const auto r0 = load(0), r1 = load(1), r2 = load(2), r3 = load(3);
-  const auto low01 = hn::BitCast(d2, hn::InterleaveLower(d, r0, r1));
-  const auto low23 = hn::BitCast(d2, hn::InterleaveLower(d, r2, r3));
-  const auto high01 = hn::BitCast(d2, hn::InterleaveUpper(d, r0, r1));
-  const auto high23 = hn::BitCast(d2, hn::InterleaveUpper(d, r2, r3));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d2, low01, low23)), d, to);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d2, low01, low23)), d, to + width);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d2, high01, high23)), d, to + 2 * width);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d2, high01, high23)), d, to + 3 * width);
-}
-#endif
-
 // to[p * width + i] = from[i * i_stride + 2 p * p_stride] and its neighbour in k (0 past an odd k) for i < count, else
 // 0.
 inline void PackPairs(const BFloat16* HWY_RESTRICT from, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k,
                       uint32_t* HWY_RESTRICT to, int64_t width) {
-  const int64_t pairs = CeilDiv(k, 2), whole = k / 2;
-  const auto one = [&](int64_t i, int64_t p) {
-    const BFloat16* at = from + i * i_stride + 2 * p * p_stride;
-    return at[0].bits | (2 * p + 1 < k ? static_cast<uint32_t>(at[p_stride].bits) << 16 : 0U);
-  };
-  if (count < width) {
-    for (int64_t p = 0; p < pairs; ++p) std::fill(to + p * width + count, to + (p + 1) * width, 0U);
-  }
-  int64_t i = 0;
-  if (i_stride == 1) {
-    const hn::ScalableTag<uint32_t> d;
-    const hn::Rebind<uint16_t, decltype(d)> half;
-    constexpr int64_t kN = hn::MaxLanes(d);
-    for (; i + kN <= count; i += kN) {
-      for (int64_t p = 0; p < pairs; ++p) {
-        const auto* at = reinterpret_cast<const uint16_t*>(from + i + 2 * p * p_stride);
-        auto pair = hn::PromoteTo(d, hn::LoadU(half, at));
-        if (p < whole) pair = hn::Or(pair, hn::ShiftLeft<16>(hn::PromoteTo(d, hn::LoadU(half, at + p_stride))));
-        hn::StoreU(pair, d, to + p * width + i);
-      }
+  if (i_stride == 1 || p_stride == 1) return bf16_pairs::pack(from, i_stride, p_stride, count, k, to, width);
+  for (int64_t p = 0; p < CeilDiv(k, 2); ++p) {
+    for (int64_t i = 0; i < count; ++i) {
+      const BFloat16* at = from + i * i_stride + 2 * p * p_stride;
+      to[p * width + i] = at[0].bits | (2 * p + 1 < k ? static_cast<uint32_t>(at[p_stride].bits) << 16 : 0U);
     }
-  }
-#if HWY_TARGET != HWY_SCALAR
-  if (p_stride == 1) {
-    for (; i + 4 <= count; i += 4) {
-      int64_t p = 0;
-      for (; p + 4 <= whole; p += 4) TransposePairs(from + i * i_stride + 2 * p, i_stride, to + p * width + i, width);
-      for (; p < pairs; ++p) {
-        for (int64_t q = i; q < i + 4; ++q) to[p * width + q] = one(q, p);
-      }
-    }
-  }
-#endif
-  for (; i < count; ++i) {
-    for (int64_t p = 0; p < pairs; ++p) to[p * width + i] = one(i, p);
+    std::fill(to + p * width + count, to + (p + 1) * width, 0U);
   }
 }
 

@@ -78,8 +78,8 @@ Tensor native::_grouped_mm(const Tensor& self, const Tensor& mat2, OptionalTenso
   TN_CHECK(!bias, "Bias not supported yet");
   TN_CHECK(!out_dtype || *out_dtype == self.dtype(), "Grouped gemm output dtype must match `mat_a` dtype");
   TN_CHECK(self.dtype() == mat2.dtype(),
-           "expected m1 and m2 to have the same dtype, but got: ", element_type(self.dtype()),
-           " != ", element_type(mat2.dtype()));
+           "expected m1 and m2 to have the same dtype, but got: ", element_type_name(self.dtype()),
+           " != ", element_type_name(mat2.dtype()));
   const int64_t groups = offs ? offs->size(0) : self.size(0), m = self.size(-2), n = mat2.size(-1);
   TN_CHECK(flat_a || flat_b || mat2.size(0) == groups, "batched dimension has to match");
   TN_CHECK((flat_a || self.size(0) == groups) && (flat_b || mat2.size(0) == groups),

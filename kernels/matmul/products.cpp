@@ -17,8 +17,8 @@ void check_inner(const Tensor& a, const Tensor& b) {
 }
 
 void check_same_dtype(const Tensor& a, const Tensor& b) {
-  TN_CHECK(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ", element_type(a.dtype()),
-           " != ", element_type(b.dtype()));
+  TN_CHECK(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ", element_type_name(a.dtype()),
+           " != ", element_type_name(b.dtype()));
 }
 
 void addmm_shape(Outputs& outs, const Tensor& self, const Tensor& mat1, const Tensor& mat2) {
@@ -141,8 +141,9 @@ void slots::baddbmm_meta(Outputs& outs, const Tensor& self, const Tensor& batch1
                          const Scalar&) {
   const int64_t sizes[] = {batch1.size(0), batch1.size(1), batch2.size(2)};
   if (outs.form() != Outputs::Form::Inplace || self.dim() == 3) (void)expanded(self, IntView(sizes, 3));
-  TN_CHECK(self.dtype() == batch1.dtype(), "Input dtypes must be the same, got: input ", element_type(self.dtype()),
-           ", batch1: ", element_type(batch1.dtype()), ", batch2: ", element_type(batch2.dtype()));
+  TN_CHECK(self.dtype() == batch1.dtype(), "Input dtypes must be the same, got: input ",
+           element_type_name(self.dtype()), ", batch1: ", element_type_name(batch1.dtype()),
+           ", batch2: ", element_type_name(batch2.dtype()));
   batch_shape(outs, batch1, batch2);
 }
 

@@ -22,12 +22,12 @@ void check_int_mm(const Tensor& self, const Tensor& mat2, const Tensor* out) {
   (void)mat2.size(1);  // IndexError for a vector
   TN_CHECK(mat2.dim() == 2, TN_INT_MM "Expected mat2 to be of dimension 2 but got ", mat2.dim());
   TN_CHECK(self.dtype() == ScalarType::Char || self.dtype() == ScalarType::Byte,
-           TN_INT_MM "Expected self dtype to be int8 or uint8 but got ", element_type(self.dtype()));
+           TN_INT_MM "Expected self dtype to be int8 or uint8 but got ", element_type_name(self.dtype()));
   TN_CHECK(mat2.dtype() == ScalarType::Char, TN_INT_MM "Expected mat2 dtype to be of type int8 but got ",
-           element_type(mat2.dtype()));
+           element_type_name(mat2.dtype()));
   if (out == nullptr) return;
   TN_CHECK(out->dtype() == ScalarType::Int, TN_INT_MM "Expected result dtype to be of type kInt but got ",
-           element_type(out->dtype()));
+           element_type_name(out->dtype()));
   TN_CHECK(out->dim() == 2, TN_INT_MM "Expected result to be of dimension 2 but got ", out->dim());
   TN_CHECK(out->size(0) == self.size(0), TN_INT_MM "Expected result.size(0) to be ", self.size(0), " but got ",
            out->size(0));

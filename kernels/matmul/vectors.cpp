@@ -1,5 +1,6 @@
 // Products with vectors: mv, addmv, dot, vdot, addr.
 #include "generated/slots/matmul.h"
+#include "kernels/matmul/calls.h"
 #include "kernels/matmul/checks.h"
 #include "runtime/copy.h"
 #include "runtime/overlap.h"
@@ -196,7 +197,9 @@ void addr_values(const Tensor& out, const Addr& call, const Tensor& vec1, const 
   const int64_t sizes[] = {1, right->size(0)};
   const int64_t strides[] = {1, 1};
   row->set_geometry(IntView(sizes, 2), IntView(strides, 2), right.storage_offset());
-  run_product(out, left, row, beta, alpha);
+  // Unlike BLAS, upstream's addr multiplies by an alpha of zero: NaN show.
+  if (is_zero(alpha)) run_product(out, call::mul(left, alpha), row, beta, 1);
+  else run_product(out, left, row, beta, alpha);
 }
 
 }  // namespace

@@ -36,4 +36,10 @@ Tensor batch_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bia
 Tensor instance_norm(const Tensor& input, OptionalTensor weight, OptionalTensor bias, OptionalTensor running_mean,
                      OptionalTensor running_var, bool use_input_stats, double momentum, double eps, bool cudnn);
 
+// weight_norm_composites.cpp
+Tensor norm_except_dim(const Tensor& v, int64_t pow, int64_t dim);
+Tensor weight_norm(const Tensor& v, const Tensor& g, int64_t dim);
+std::tuple<Tensor, Tensor> weight_norm_differentiable_backward(const Tensor& grad, const Tensor& v, const Tensor& g,
+                                                               const Tensor& norms, int64_t dim);
+
 }  // namespace tn::composite

@@ -93,9 +93,8 @@ Tensor rms_norm(const Tensor& input, IntView shape, OptionalTensor weight, std::
   if (!same) {
     static bool told = false;
     if (!told)
-      warn(str("Mismatch dtype between input and weight: input dtype = ", matmul::element_type(input.dtype()),
-               ", weight dtype = ", matmul::element_type(second.dtype()),
-               ", Cannot dispatch to fused implementation."));
+      warn(str("Mismatch dtype between input and weight: input dtype = ", element_type_name(input.dtype()),
+               ", weight dtype = ", element_type_name(second.dtype()), ", Cannot dispatch to fused implementation."));
     told = true;
   }
   if (input.is_cpu() && is_floating(input.dtype()) && (same || second.dtype() == wide_type(input.dtype())) &&

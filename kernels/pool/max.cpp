@@ -44,6 +44,35 @@ Two max_pool(const Spec& spec, const Tensor& self) {
                 [&](bool last) { return make_windows(spec, self, sizes, last); });
 }
 
+void check_place(const char* kernel, int64_t place, int64_t pixels) {
+  TN_CHECK(place >= 0 && place < pixels, kernel, ": expected an index in [0, ", pixels, "), got ", place);
+}
+
+// Channels innermost in all three. Tasks are blocks of channels of one image; an element's terms keep their order.
+template <class T>
+void scatter_channels(const char* kernel, int64_t batch, int64_t channels, int64_t pixels, int64_t outputs,
+                      const T* grad, const int64_t* places, T* out) {
+  constexpr int64_t kBlock = 64;
+  const int64_t blocks = (channels + kBlock - 1) / kBlock;
+  parallel_for(0, batch * blocks, std::max<int64_t>(1, 32768 / (pixels * kBlock)), [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t n = task / blocks, c0 = task % blocks * kBlock, take = std::min(kBlock, channels - c0);
+      T* const target = out + n * pixels * channels + c0;
+      for (int64_t p = 0; p < pixels; ++p) std::fill_n(target + p * channels, take, T{0});
+      for (int64_t i = 0; i < outputs; ++i) {
+        const int64_t at = (n * outputs + i) * channels + c0;
+        for (int64_t c = 0; c < take; ++c) {
+          const int64_t place = places[at + c];
+          if (place == -1) continue;
+          check_place(kernel, place, pixels);
+          T& to = target[place * channels + c];
+          to = static_cast<T>(to + grad[at + c]);
+        }
+      }
+    }
+  });
+}
+
 // Each output's gradient goes to the element that its index names.
 Tensor scatter(const char* kernel, int64_t dims, const Tensor& grad_output, const Tensor& self, const Tensor& indices,
                MemoryFormat format) {
@@ -52,13 +81,18 @@ Tensor scatter(const char* kernel, int64_t dims, const Tensor& grad_output, cons
   TN_CHECK(grad_output.dtype() == self.dtype(), "expected dtype ", scalar_type_name(self.dtype()),
            " for `grad_output` but got dtype ", scalar_type_name(grad_output.dtype()));
   const ScalarType compute = compute_type(self.dtype());
-  const Tensor grad = contiguous(cast(grad_output, compute)), places = contiguous(indices);
-  const bool direct = compute == self.dtype() && out.is_contiguous();
-  const Tensor to = direct ? out : empty(self.sizes(), compute);
+  const bool last = format != MemoryFormat::Contiguous;
+  const Tensor grad = contiguous(cast(grad_output, compute), format), places = contiguous(indices, format);
+  const bool direct = compute == self.dtype();
+  const Tensor to = direct ? out : empty(self.sizes(), compute, {}, format);
   int64_t pixels = 1, outputs = 1;
   for (int64_t d = 1; d <= dims; ++d) pixels *= self.size(-d), outputs *= grad.size(-d);
   const int64_t planes = out.numel() / pixels;
   const bool served = with_number(compute, [&]<class T>() {
+    if (last) {
+      return scatter_channels(kernel, self.size(0), self.size(1), pixels, outputs, grad.data<T>(),
+                              places.data<int64_t>(), to.data<T>());
+    }
     parallel_for(0, planes, std::max<int64_t>(1, 32768 / std::max<int64_t>(pixels, 1)),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t p = begin; p < end; ++p) {
@@ -68,8 +102,7 @@ Tensor scatter(const char* kernel, int64_t dims, const Tensor& grad_output, cons
                      const int64_t* const place = places.data<int64_t>() + p * outputs;
                      for (int64_t i = 0; i < outputs; ++i) {
                        if (place[i] == -1) continue;
-                       TN_CHECK(place[i] >= 0 && place[i] < pixels, kernel, ": expected an index in [0, ", pixels,
-                                "), got ", place[i]);
+                       check_place(kernel, place[i], pixels);
                        target[place[i]] = static_cast<T>(target[place[i]] + from[i]);
                      }
                    }

@@ -87,7 +87,7 @@ void fill_from_unit(const Target& out, GeneratorImpl& generator, const char* ker
 }
 
 void check_bounds(double from, double to, ScalarType dtype, double largest) {
-  const std::string_view type = type_meta_name(dtype);
+  const std::string type = element_type_name(dtype);
   TN_CHECK(from >= -largest && from <= largest, "from is out of bounds for ", type);
   TN_CHECK(to >= -largest && to <= largest, "to is out of bounds for ", type);
   TN_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
@@ -202,7 +202,7 @@ void cauchy(const Target& out, double median, double sigma, GeneratorImpl& gener
   TN_CHECK(is_floating(out.dtype),
            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but "
            "you specified ",
-           type_meta_name(out.dtype));
+           element_type_name(out.dtype));
   if (numel(out) == 0) return;
   fill_from_unit<kFloats | kReduced>(out, generator, "cauchy_cpu", [=](double u) {
     return std::fma(sigma, std::tan(std::numbers::pi * (u - 0.5)), median);

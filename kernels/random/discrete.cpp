@@ -33,7 +33,7 @@ int64_t lowered_to(int64_t to) {
 }
 
 void check_range(int64_t from, int64_t last, ScalarType dtype) {
-  const std::string_view type = type_meta_name(dtype);
+  const std::string type = element_type_name(dtype);
   const auto check = [&](auto low, auto high) {
     TN_CHECK(from >= low && from <= high, "from is out of bounds for ", type);
     TN_CHECK(last >= low && last <= high, "to - 1 is out of bounds for ", type);

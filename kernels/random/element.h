@@ -53,28 +53,6 @@ inline T element(From v) {
   }
 }
 
-// The C++ type's name, which some of upstream's messages print in the place of a dtype.
-constexpr std::string_view type_meta_name(ScalarType t) {
-  switch (t) {
-    case ScalarType::Byte: return "unsigned char";
-    case ScalarType::Char: return "signed char";
-    case ScalarType::Short: return "short int";
-    case ScalarType::Int: return "int";
-    case ScalarType::Long: return "long int";
-    case ScalarType::Half: return "c10::Half";
-    case ScalarType::Float: return "float";
-    case ScalarType::Double: return "double";
-    case ScalarType::Bool: return "bool";
-    case ScalarType::BFloat16: return "c10::BFloat16";
-    case ScalarType::UInt16: return "short unsigned int";
-    case ScalarType::UInt32: return "unsigned int";
-    case ScalarType::UInt64: return "long unsigned int";
-    case ScalarType::ComplexFloat: return "c10::complex<float>";
-    case ScalarType::ComplexDouble: return "c10::complex<double>";
-    default: return "unknown";
-  }
-}
-
 // Calls f(T{}) with the C++ type of a dtype; false when the dtype is in none of the groups asked for.
 enum Group : unsigned { kFloats = 1, kReduced = 2, kInts = 4, kBool = 8, kUnsigned = 16 };
 template <unsigned groups, class F>

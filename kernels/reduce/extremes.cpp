@@ -29,7 +29,7 @@ constexpr Operation<int64_t> kMinInt = {kHighest, smallest_in_row, Plain<int64_t
 
 void extreme(const Tensor& out, const Tensor& self, uint64_t mask, bool largest) {
   visit(self.dtype(), [&]<class S>() {
-    using T = typename ComputeOf<S>::Type;
+    using T = ComputeType<S>;
     if constexpr (std::is_floating_point_v<T>)
       reduce_into<S, T>(out, self, mask, float_operation<T>(largest ? Kind::Max : Kind::Min), store_as<S, T>);
     else if constexpr (std::is_same_v<T, int64_t>)

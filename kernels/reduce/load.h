@@ -4,6 +4,7 @@
 #include <complex>
 #include <cstring>
 
+#include "kernels/common/accumulate.h"
 #include "kernels/common/halves.h"
 #include "kernels/reduce/reduce.h"
 #include "runtime/convert.h"
@@ -36,36 +37,6 @@ void store_divided(T value, char* to, double count) {
     *reinterpret_cast<S*>(to) = convert<S>(value / static_cast<typename T::value_type>(count));
   else *reinterpret_cast<S*>(to) = convert<S>(static_cast<T>(value / static_cast<T>(count)));
 }
-
-// The type that a dtype computes in.
-template <class S>
-struct ComputeOf {
-  using Type = int64_t;
-};
-template <>
-struct ComputeOf<float> {
-  using Type = float;
-};
-template <>
-struct ComputeOf<Half> {
-  using Type = float;
-};
-template <>
-struct ComputeOf<BFloat16> {
-  using Type = float;
-};
-template <>
-struct ComputeOf<double> {
-  using Type = double;
-};
-template <>
-struct ComputeOf<std::complex<float>> {
-  using Type = std::complex<float>;
-};
-template <>
-struct ComputeOf<std::complex<double>> {
-  using Type = std::complex<double>;
-};
 
 // f<S>() for the dtypes that a reduction may have.
 template <class F>

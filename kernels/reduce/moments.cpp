@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "generated/slots/reduce.h"
+#include "kernels/common/moved.h"
 #include "kernels/reduce/load.h"
 #include "kernels/reduce/spread.h"
 #include "runtime/copy.h"
@@ -44,14 +45,7 @@ void walk(const Tensor& given, uint64_t mask, F&& f) {
   Plan plan;
   make_plan(x, mask, &plan);
   if (plan.num_reduced > 1 || (!plan.columns && plan.reduced[0].in != 1 && plan.reduced[0].size > 1)) {
-    DimVector sizes, strides;
-    for (uint64_t moved : {uint64_t{0}, uint64_t{1}})
-      for (int64_t d = 0; d < x.dim(); ++d)
-        if ((mask >> d & 1) == moved) {
-          sizes.push_back(x->size(d));
-          strides.push_back(x->stride(d));
-        }
-    x = contiguous(alias_with_geometry(x, sizes, strides, x.storage_offset()));
+    x = with_masked_last(x, mask);
     const T* p = x.data<T>();
     const int64_t n = plan.count;
     if (plan.outputs == 1) return f(0, spread_of_long(p, n));
@@ -110,10 +104,7 @@ void run(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::
     if (with_mean) fill(outs[1], std::nan(""));
     return;
   }
-  const auto finish = [&](double squares) {
-    const double v = squares / divisor;
-    return root ? std::sqrt(v) : v;
-  };
+  const auto finish = [&](double variance) { return root ? std::sqrt(variance) : variance; };
   if (is_complex(self.dtype())) {
     const ScalarType real = out.dtype();
     const auto of = [&]<class T>() {
@@ -121,7 +112,7 @@ void run(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::
       const auto total = std::make_unique<double[]>(static_cast<size_t>(out.numel()));
       for (int64_t which : {0, 1})
         walk<T>(part_of_complex(self, which), mask, [&](int64_t i, const Spread& s) {
-          total[static_cast<size_t>(i)] += s.squares;
+          total[static_cast<size_t>(i)] += s.squares / divisor;
           if (with_mean) reinterpret_cast<T*>(outs[1]->raw_data())[2 * i + which] = static_cast<T>(s.mean);
         });
       for (int64_t i = 0; i < out.numel(); ++i) to[i] = static_cast<T>(finish(total[static_cast<size_t>(i)]));
@@ -133,7 +124,7 @@ void run(Outputs& outs, const Tensor& self, OptionalIntArrayRef dim, const std::
     O* to = out.data<O>();
     O* mean = with_mean ? outs[1].data<O>() : nullptr;
     const auto store = [&](int64_t i, const Spread& s) {
-      to[i] = convert<O>(finish(s.squares));
+      to[i] = convert<O>(finish(s.squares / divisor));
       if (mean) mean[i] = convert<O>(s.mean);
     };
     if (x.dtype() == ScalarType::Double) walk<double>(x, mask, store);

@@ -29,7 +29,7 @@ Tensor powers(const Tensor& self, double p) {
   const Tensor out = empty(x.sizes(), real);
   const int64_t n = x.numel();
   visit(x.dtype(), [&]<class S>() {
-    using T = typename ComputeOf<S>::Type;
+    using T = ComputeType<S>;
     if constexpr (!std::is_same_v<T, int64_t>) {
       using R = decltype(std::abs(T{}));
       const S* from = n ? x.data<S>() : nullptr;
@@ -55,7 +55,7 @@ void vector_norm(const Tensor& out, const Tensor& given, double p, uint64_t mask
                     : p == 2 ? Kind::SumSquares
                              : Kind::SumAbs;
   visit(x.dtype(), [&]<class S>() {
-    using T = typename ComputeOf<S>::Type;
+    using T = ComputeType<S>;
     if constexpr (std::is_floating_point_v<T>) {
       visit(out.dtype(), [&]<class O>() {
         const Store<T> store = infinite || p == 1 || p == 0 ? store_as<O, T>

@@ -77,7 +77,7 @@ void fold(const Tensor& out, const Tensor& self, uint64_t mask, Kind kind, bool 
   const double count =
       divided ? static_cast<double>(self.numel()) / static_cast<double>(std::max<int64_t>(out.numel(), 1)) : 1;
   visit(x.dtype(), [&]<class S>() {
-    using T = typename ComputeOf<S>::Type;
+    using T = ComputeType<S>;
     const Store<T> store = store_for<S, T>(out.dtype(), x.dtype(), divided);
     if constexpr (std::is_floating_point_v<T>) reduce_into<S, T>(out, x, mask, float_operation<T>(kind), store, count);
     else reduce_into<S, T>(out, x, mask, kind == Kind::Prod ? kProduct<T> : kSum<T>, store, count);

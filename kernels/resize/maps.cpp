@@ -12,13 +12,25 @@ T step_of(int64_t inputs, int64_t outputs, bool align, std::optional<double> sca
   return scale && *scale > 0 ? static_cast<T>(1.0 / *scale) : static_cast<T>(inputs) / static_cast<T>(outputs);
 }
 
+// Rounded once, as upstream's compiler does it here and in the cubic: cancellation would show a second rounding.
+template <class T>
+T center_of(int64_t o, T step) {
+  return std::fma(step, static_cast<T>(o) + T{0.5}, T{-0.5});
+}
+
 // Keys' cubic; upstream takes a = -0.75, and -0.5 where it smooths.
+template <class T>
+T cubic_near(T x, T a) {
+  return std::fma(std::fma(a + 2, x, -(a + 3)) * x, x, T{1});
+}
+template <class T>
+T cubic_far(T x, T a) {
+  return std::fma(std::fma(std::fma(a, x, -5 * a), x, 8 * a), x, -4 * a);
+}
 template <class T>
 T cubic(T x, T a) {
   x = std::abs(x);
-  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-  return 0;
+  return x < 1 ? cubic_near(x, a) : x < 2 ? cubic_far(x, a) : T{0};
 }
 
 template <class T>
@@ -78,7 +90,7 @@ Map<T> make_map(Mode mode, int64_t inputs, int64_t outputs, bool align, std::opt
           add(map, o, T{0});
           break;
         }
-        const T at = align ? step * static_cast<T>(o) : std::max(step * (static_cast<T>(o) + T{0.5}) - T{0.5}, T{0});
+        const T at = align ? step * static_cast<T>(o) : std::max(center_of(o, step), T{0});
         const int64_t first = std::min(static_cast<int64_t>(at), inputs - 1);
         const T part = std::clamp(at - static_cast<T>(first), T{0}, T{1});
         add(map, first, 1 - part);
@@ -86,11 +98,14 @@ Map<T> make_map(Mode mode, int64_t inputs, int64_t outputs, bool align, std::opt
         break;
       }
       case Mode::Cubic: {
-        const T at = align ? step * static_cast<T>(o) : step * (static_cast<T>(o) + T{0.5}) - T{0.5};
+        const T at = align ? step * static_cast<T>(o) : center_of(o, step);
         const T floor = std::floor(at), part = at - floor;
-        for (int64_t j = -1; j < 3; ++j)
-          add(map, std::clamp<int64_t>(static_cast<int64_t>(floor) + j, 0, inputs - 1),
-              cubic(part - static_cast<T>(j), T{-0.75}));
+        constexpr T kA = -0.75;
+        const T rest = 1 - part;
+        const T weights[] = {cubic_far(part + 1, kA), cubic_near(part, kA), cubic_near(rest, kA),
+                             cubic_far(rest + 1, kA)};
+        for (int64_t j = 0; j < 4; ++j)
+          add(map, std::clamp<int64_t>(static_cast<int64_t>(floor) + j - 1, 0, inputs - 1), weights[j]);
         break;
       }
       default: smooth(map, mode, o, step);

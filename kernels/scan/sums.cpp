@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "generated/slots/scan.h"
+#include "kernels/common/accumulate.h"
 #include "kernels/scan/split.h"
 #include "runtime/convert.h"
 #include "runtime/copy.h"
@@ -15,36 +16,6 @@ namespace {
 
 using scan::Split;
 using scan::split_at;
-
-// What upstream carries along: double for float, so that long sums stay exact.
-template <class S>
-struct CarryOf {
-  using Type = int64_t;
-};
-template <>
-struct CarryOf<float> {
-  using Type = double;
-};
-template <>
-struct CarryOf<double> {
-  using Type = double;
-};
-template <>
-struct CarryOf<Half> {
-  using Type = float;
-};
-template <>
-struct CarryOf<BFloat16> {
-  using Type = float;
-};
-template <>
-struct CarryOf<std::complex<float>> {
-  using Type = std::complex<double>;
-};
-template <>
-struct CarryOf<std::complex<double>> {
-  using Type = std::complex<double>;
-};
 
 struct Add {
   template <class A>
@@ -70,6 +41,17 @@ struct LogAddExp {
       const A low = std::isnan(a) || a < b ? a : b, high = std::isnan(a) || a > b ? a : b;
       if (low == high && std::isinf(low)) return low;
       return std::isfinite(low) || low != high ? std::log1p(std::exp(low - high)) + high : high;
+    } else if constexpr (is_std_complex_v<A>) {
+      using R = typename A::value_type;
+      if (std::isnan(a.real()) || std::isnan(a.imag()) || std::isnan(b.real()) || std::isnan(b.imag()))
+        return {std::numeric_limits<R>::quiet_NaN(), std::numeric_limits<R>::quiet_NaN()};
+      const bool less = a.real() < b.real();
+      const A low = less ? a : b, high = less ? b : a;
+      if (std::isinf(low.real()) && low.real() == high.real())
+        return low.real() < 0 ? low : std::log(std::exp(low) + std::exp(high));
+      const A z = std::exp(low - high);  // log1p of it, exact for small parts
+      const R norm = std::log1p(2 * z.real() + z.real() * z.real() + z.imag() * z.imag()) / 2;
+      return A(norm, std::atan2(z.imag(), 1 + z.real())) + high;
     } else {
       return a;
     }
@@ -126,7 +108,7 @@ void run(const Tensor& out, const Tensor& self, int64_t dim, double start, Op op
   const Split s = split_at(x, dim);
   with_element(x.dtype(), [&]<class S>() {
     if constexpr ((!is_small_float_v<S> || sizeof(S) == 2) && !std::is_same_v<S, ComplexHalf>) {
-      using A = typename CarryOf<S>::Type;
+      using A = CarryType<S>;
       const S* from = x.data<S>();
       S* to = out.data<S>();
       const A first = convert<A>(start);
@@ -150,10 +132,14 @@ void run(const Tensor& out, const Tensor& self, int64_t dim, double start, Op op
   });
 }
 
-void set_running(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+// In place, integers stay what they are.
+void set_running(Outputs& outs, const char* name, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   wrap_dim(dim, self.dim());
-  outs.set(0, self.sizes(), dtype.value_or(is_integral(self.dtype(), true) ? ScalarType::Long : self.dtype()),
-           self.device());
+  const bool in_place = outs.form() == Outputs::Form::Inplace;
+  const bool widens = is_integral(self.dtype(), true) && !in_place;
+  TN_CHECK_AS(NotImplemented, !(in_place && self.dtype() == ScalarType::Bool), '"', name,
+              "_out_cpu\" not implemented for 'Bool'");
+  outs.set(0, self.sizes(), dtype.value_or(widens ? ScalarType::Long : self.dtype()), self.device());
 }
 
 }  // namespace
@@ -161,13 +147,13 @@ void set_running(Outputs& outs, const Tensor& self, int64_t dim, std::optional<S
 namespace slots {
 
 void cumsum_meta(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
-  set_running(outs, self, dim, dtype);
+  set_running(outs, "cumsum", self, dim, dtype);
 }
 void cumsum_cpu(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType>) {
   run(outs[0], self, dim, 0, Add());
 }
 void cumprod_meta(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
-  set_running(outs, self, dim, dtype);
+  set_running(outs, "cumprod", self, dim, dtype);
 }
 void cumprod_cpu(Outputs& outs, const Tensor& self, int64_t dim, std::optional<ScalarType>) {
   run(outs[0], self, dim, 1, Multiply());
@@ -176,8 +162,8 @@ void cumprod_cpu(Outputs& outs, const Tensor& self, int64_t dim, std::optional<S
 }  // namespace slots
 
 Tensor native::_logcumsumexp(const Tensor& self, int64_t dim) {
-  TN_CHECK_AS(NotImplemented, is_floating(self.dtype()), "\"logcumsumexp_out_cpu\" not implemented for '",
-              scalar_type_name(self.dtype()), "'");
+  TN_CHECK_AS(NotImplemented, is_floating(self.dtype()) || is_complex(self.dtype()),
+              "\"logcumsumexp_out_cpu\" not implemented for '", scalar_type_name(self.dtype()), "'");
   wrap_dim(dim, self.dim());
   const Tensor out = empty(self.sizes(), self.dtype());
   run(out, self, dim, -HUGE_VAL, LogAddExp());

@@ -1,6 +1,17 @@
 #include <algorithm>
 
+#include "generated/ops/add.h"
+#include "generated/ops/amax.h"
+#include "generated/ops/exp.h"
+#include "generated/ops/isinf.h"
+#include "generated/ops/log.h"
+#include "generated/ops/masked_fill.h"
+#include "generated/ops/real.h"
+#include "generated/ops/reshape.h"
+#include "generated/ops/sub.h"
+#include "generated/ops/sum.h"
 #include "generated/slots/softmax.h"
+#include "kernels/common/moved.h"
 #include "kernels/softmax/rows.h"
 #include "runtime/copy.h"
 #include "runtime/error.h"
@@ -32,12 +43,19 @@ void run(const T* x, int64_t outer, int64_t n, int64_t inner, T* out) {
                });
 }
 
+// Few numbers are complex: through the door, about the largest real part.
+void run_complex(const Tensor& self, IntArrayRef dim, const Tensor& out) {
+  const Tensor top = at::amax(at::real(self), dim, true);
+  const Tensor finite = at::masked_fill(top, at::isinf(top), 0);
+  const Tensor sum = at::sum(at::exp(at::sub(self, finite)), dim, true);
+  copy_into(out, at::reshape(at::add(at::log(sum), finite), out.sizes()));
+}
+
 }  // namespace
 
 namespace slots {
 
 void logsumexp_meta(Outputs& outs, const Tensor& self, IntArrayRef dim, bool keepdim) {
-  TN_CHECK(!is_complex(self.dtype()), "logsumexp: expected a real dtype, got ", dtype_name(self.dtype()));
   const uint64_t mask = dim_mask(OptionalIntArrayRef(dim), self.dim());
   DimVector sizes;
   for (int64_t d = 0; d < self.dim(); ++d) {
@@ -49,6 +67,7 @@ void logsumexp_meta(Outputs& outs, const Tensor& self, IntArrayRef dim, bool kee
 void logsumexp_cpu(Outputs& outs, const Tensor& self, IntArrayRef dim, bool) {
   const Tensor& out = outs[0];
   if (out.numel() == 0) return;
+  if (is_complex(self.dtype())) return run_complex(self, dim, out);
   const uint64_t mask = dim_mask(OptionalIntArrayRef(dim), self.dim());
   const ScalarType compute = out.dtype() == ScalarType::Double ? ScalarType::Double : ScalarType::Float;
   Tensor x = cast(self, compute);
@@ -62,14 +81,7 @@ void logsumexp_cpu(Outputs& outs, const Tensor& self, IntArrayRef dim, bool) {
   bool together = true;
   for (int64_t d = first; d <= last && first >= 0; ++d) together &= mask >> d & 1;
   if (!together) {
-    DimVector sizes, strides;
-    for (uint64_t moved : {uint64_t{0}, uint64_t{1}})
-      for (int64_t d = 0; d < x.dim(); ++d)
-        if ((mask >> d & 1) == moved) {
-          sizes.push_back(x->size(d));
-          strides.push_back(x->stride(d));
-        }
-    x = contiguous(alias_with_geometry(x, sizes, strides, x.storage_offset()));
+    x = with_masked_last(x, mask);
     n = x.numel() / out.numel();
     outer = out.numel();
   } else {

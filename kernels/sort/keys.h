@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/common/scalars.h"
 #include "runtime/convert.h"
 
 namespace tn::sort {
@@ -52,16 +53,8 @@ bool visit_ordered(ScalarType dtype, F&& f) {
     case ScalarType::Double: f.template operator()<double>(); return true;
     case ScalarType::Half: f.template operator()<Half>(); return true;
     case ScalarType::BFloat16: f.template operator()<BFloat16>(); return true;
-    case ScalarType::Bool:
-    case ScalarType::Byte: f.template operator()<uint8_t>(); return true;
-    case ScalarType::Char: f.template operator()<int8_t>(); return true;
-    case ScalarType::Short: f.template operator()<int16_t>(); return true;
-    case ScalarType::Int: f.template operator()<int32_t>(); return true;
-    case ScalarType::Long: f.template operator()<int64_t>(); return true;
-    case ScalarType::UInt16: f.template operator()<uint16_t>(); return true;
-    case ScalarType::UInt32: f.template operator()<uint32_t>(); return true;
-    case ScalarType::UInt64: f.template operator()<uint64_t>(); return true;
-    default: return false;
+    case ScalarType::Bool: f.template operator()<uint8_t>(); return true;
+    default: return visit_integral(dtype, f);
   }
 }
 

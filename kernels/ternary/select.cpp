@@ -59,12 +59,11 @@ Tensor select(const OpInfo& op, const Tensor& mask, const Tensor& a, const Tenso
   return it.output();
 }
 
-// The value as a tensor of self's dtype; upstream refuses a value that the dtype can't hold as a kind.
+// The value as a tensor of self's dtype; upstream refuses a value that the dtype can't hold.
 Tensor value_for(const Tensor& self, const Scalar& value) {
-  TN_CHECK(can_cast(value.type(), self.dtype()) || is_floating(self.dtype()) || is_complex(self.dtype()) ||
-               !value.is_floating(),
-           "value cannot be converted to type ", scalar_type_name(self.dtype()), " without overflow");
-  return scalar_tensor(value, self.dtype(), self.device());
+  const Tensor one = empty({}, self.dtype(), self.device());
+  if (!one.is_meta()) store_scalar(value, self.dtype(), one->raw_data(), true);
+  return one;
 }
 void check_mask(const Tensor& self, const Tensor& mask) {
   TN_CHECK(mask.dtype() == ScalarType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ",

@@ -135,6 +135,12 @@ Tensor glu(const Tensor& self, int64_t dim) {
   return at::mul(at::narrow(self, dim, 0, half), at::sigmoid(at::narrow(self, dim, half, half)));
 }
 
+Tensor glu_jvp(const Tensor& glu, const Tensor& x, const Tensor& dx, int64_t dim) {
+  const int64_t half = half_of(x, dim, kOp_glu_jvp);
+  const Tensor gate = at::sigmoid(at::narrow(x, dim, half, half)), dgate = at::narrow(dx, dim, half, half);
+  return at::add(at::mul(at::narrow(dx, dim, 0, half), gate), at::mul(glu, at::sub(dgate, at::mul(gate, dgate))));
+}
+
 Tensor glu_backward(const Tensor& grad_output, const Tensor& self, int64_t dim) {
   const int64_t half = half_of(self, dim, kOp_glu_backward);
   const Tensor gate = at::sigmoid(at::narrow(self, dim, half, half));

@@ -17,6 +17,7 @@ Tensor conj_physical(const Tensor& self);
 Tensor prelu(const Tensor& self, const Tensor& weight);
 const Tensor& log_sigmoid_out(const Tensor& self, const Tensor& out);
 Tensor glu(const Tensor& self, int64_t dim);
+Tensor glu_jvp(const Tensor& glu, const Tensor& x, const Tensor& dx, int64_t dim);
 Tensor glu_backward(const Tensor& grad_output, const Tensor& self, int64_t dim);
 
 }  // namespace tn::composite

@@ -8,6 +8,7 @@
 #include "generated/ops/_unsafe_view.h"
 #include "generated/ops/alias.h"
 #include "generated/ops/clone.h"
+#include "generated/ops/contiguous.h"
 #include "generated/ops/permute.h"
 #include "generated/ops/select.h"
 #include "generated/ops/slice.h"
@@ -30,6 +31,8 @@ Tensor reshape(const Tensor& self, IntView shape) {
     return at::_reshape_alias(self, wanted, *strides);
   return at::_unsafe_view(at::clone(self, MemoryFormat::Contiguous), wanted);
 }
+
+Tensor ravel(const Tensor& self) { return at::view(at::contiguous(self), {-1}); }
 
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   const int64_t start = wrap_dim(start_dim, self.dim()), end = wrap_dim(end_dim, self.dim());

@@ -8,6 +8,7 @@
 namespace tn::composite {
 
 Tensor reshape(const Tensor& self, IntView shape);
+Tensor ravel(const Tensor& self);
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim);
 Tensor unflatten(const Tensor& self, int64_t dim, IntView sizes);
 Tensor movedim(const Tensor& self, IntView source, IntView destination);

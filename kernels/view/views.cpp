@@ -72,7 +72,7 @@ const Tensor& native::as_strided_(const Tensor& self, IntArrayRef size, IntArray
 
 Tensor native::expand(const Tensor& self, IntArrayRef size, bool /*implicit*/) {
   const int64_t ndim = size.ssize(), own = self.dim();
-  TN_CHECK(ndim >= own, "expand(", scalar_type_name(self.dtype()), "Tensor{", self.sizes(), "}, size=", size,
+  TN_CHECK(ndim >= own, "expand(", tensor_type_name(self.dtype()), "{", self.sizes(), "}, size=", size,
            "): the number of sizes provided (", ndim,
            ") must be greater or equal to the number of dimensions in the tensor (", own, ")");
   DimVector sizes(static_cast<size_t>(ndim)), strides(static_cast<size_t>(ndim));

@@ -90,6 +90,9 @@ void same(const Site& site, Value* out) {
 }  // namespace
 
 void run_random(const Site& site, Value* out) {
+  TN_CHECK(!func::layers().back().older,
+           "vmap: We do not yet support calling random operations inside of vmap. Please perform random operations "
+           "outside of vmap as a workaround");
   switch (site.randomness) {
     case func::Randomness::Error:
       fail(ErrorKind::Runtime,

@@ -17,7 +17,7 @@
 namespace tn {
 
 CopySlices::CopySlices(const ViewInfo& info, const Tensor& view, Ref<Node> fn)
-    : Node("CopySlices"),
+    : Node("torch::autograd::CopySlices"),
       offset_(view.storage_offset() - info.base.storage_offset()),
       replay_(info.replay),
       fn_(std::move(fn)) {

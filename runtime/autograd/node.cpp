@@ -85,7 +85,8 @@ void RetainHook::forget() {
 
 // ---- leaves ----------------------------------------------------------------------------------------------------
 
-AccumulateGrad::AccumulateGrad(const Tensor& variable) : Node("AccumulateGrad", UINT64_MAX), variable_(variable) {
+AccumulateGrad::AccumulateGrad(const Tensor& variable)
+    : Node("torch::autograd::AccumulateGrad", UINT64_MAX), variable_(variable) {
   add_input(variable);
 }
 
@@ -119,7 +120,7 @@ bool obeys_layout(const Tensor& grad, const Tensor& variable) {
 // A differentiable copy with the strides that the variable asks for.
 Tensor clone_as(const Tensor& grad, const Tensor& variable) {
   if (!variable->is_non_overlapping_and_dense()) return at::clone(grad, MemoryFormat::Contiguous);
-  if (grad.strides() == variable.strides()) return at::clone(grad);
+  if (!grad_mode() && grad.strides() == variable.strides()) return at::clone(grad);
   const Tensor copy = at::empty_strided(variable.sizes(), variable.strides(), grad.dtype(), {}, grad.device());
   at::copy_(copy, grad);
   return copy;
@@ -130,18 +131,18 @@ Tensor clone_as(const Tensor& grad, const Tensor& variable) {
 GradList AccumulateGrad::apply(GradList&& grads) {
   Tensor& grad = grads[0];
   if (!grad.defined()) return {};
-  if (engine::tensor_hooks.leaf) engine::tensor_hooks.leaf(variable_, grad);
-  if (!grad.defined() || !variable_.requires_grad()) return {};
+  if (!variable_.requires_grad()) return {};
   static constinit std::mutex mutex;  // two threads may reach the same leaf
   {
     const std::lock_guard lock(mutex);
     Tensor& into = autograd_meta(variable_).grad;
     if (!into.defined()) {
       const bool obeys = obeys_layout(grad, variable_);
+      const uint32_t holders = post_hooks.empty() ? 1 : 2;  // hooks after this node see it, too
       if (grad_mode()) into = clone_as(grad, variable_);
-      else if (grad->use_count() <= 1 && obeys) into = at::detach(grad);
+      else if (grad->use_count() <= holders && obeys) into = at::detach(grad);
       else into = clone_as(at::detach(grad), variable_);
-    } else if (!grad_mode() && !into->python_dispatch) {
+    } else if (!grad_mode()) {
       at::add_(into, grad);
     } else {
       into = at::add(into, grad);

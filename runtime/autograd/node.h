@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/autograd/anomaly.h"
 #include "runtime/intrusive.h"
 #include "runtime/tensor.h"
 
@@ -86,11 +87,15 @@ struct SavedField {
 class Node : public RefCounted {
  public:
   // `name` must outlive the node: a literal, or kept by a subclass.
-  explicit Node(const char* name, uint64_t sequence = next_sequence()) : sequence_(sequence), name_(name) {}
+  explicit Node(const char* name, uint64_t sequence = next_sequence()) : sequence_(sequence), name_(name) {
+    if (__builtin_expect(engine::anomaly.enabled, 0) && engine::anomaly.made) engine::anomaly.made(*this);
+  }
   virtual ~Node() = default;
 
   virtual GradList apply(GradList&& grads) = 0;
   virtual void release_variables() {}
+  // Of an accumulator: the leaf that it adds to. Null for other nodes.
+  virtual const Tensor* leaf() const { return nullptr; }
   // Ends with a field without a name; null where there is nothing to show.
   virtual const SavedField* saved_fields() const { return nullptr; }
   const char* name() const { return name_; }
@@ -131,7 +136,7 @@ class AccumulateGrad final : public Node {
   explicit AccumulateGrad(const Tensor& variable);
   ~AccumulateGrad() override;
   GradList apply(GradList&& grads) override;
-  const Tensor& variable() const { return variable_; }
+  const Tensor* leaf() const override { return &variable_; }
 
  private:
   Tensor variable_;

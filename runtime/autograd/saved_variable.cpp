@@ -1,5 +1,8 @@
 #include "runtime/autograd/saved_variable.h"
 
+#include <atomic>
+#include <thread>
+
 #include "generated/ops/detach.h"
 #include "runtime/autograd/copy_slices.h"
 #include "runtime/autograd/engine.h"
@@ -33,7 +36,30 @@ Tensor without_history(const Tensor& t) {
   return alias;
 }
 
+class Lock {
+ public:
+  explicit Lock(uint8_t& busy) : busy_(busy) {
+    while (busy_.exchange(1, std::memory_order_acquire) != 0) std::this_thread::yield();
+  }
+  ~Lock() { busy_.store(0, std::memory_order_release); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  std::atomic_ref<uint8_t> busy_;
+};
+
 }  // namespace
+
+void SavedVariable::reset() {
+  Tensor data, tangent;  // die after the lock
+  Ref<PackedTensor> packed;
+  const Lock lock(busy_);
+  std::swap(data, data_);
+  std::swap(tangent, tangent_);
+  std::swap(packed, packed_);
+  released_ = true;
+}
 
 SavedVariable::SavedVariable(const Tensor& t, bool is_output, const Node* written_by) {
   if (!t.defined()) return;
@@ -65,7 +91,10 @@ void SavedVariable::set_packer(Packer packer) {
   TN_CHECK(!packed_,
            "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
            "is allowed at a time.");
-  if (released_) fail_released();
+  TN_CHECK(!released_,
+           "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph "
+           "are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward "
+           "through the graph a second time or if you need to access saved variables after calling backward.");
   TN_CHECK(data_.defined(), "Calling register_hooks on a saved tensor with value None is forbidden");
   const Tensor data = std::move(data_);
   data_ = Tensor();
@@ -80,12 +109,12 @@ void SavedVariable::pack(const Tensor& t, Packer packer) {
   if (!is_output_ && needs_grad_) packed_->edge = gradient_edge(t);
 }
 
-Tensor SavedVariable::unpacked(const Node& saved_for) const {
-  const Tensor given = packed_->unpack();
+Tensor SavedVariable::unpacked(PackedTensor& packed, const Node& saved_for) const {
+  const Tensor given = packed.unpack();
   if (!needs_grad_ || !(given.is_floating_point() || given.is_complex())) return given;
   Tensor t = alias_with_geometry(given, given.sizes(), given.strides(), given.storage_offset());
   AutogradMeta& meta = autograd_meta(t);
-  const Edge from = is_output_ ? history(saved_for) : packed_->edge;
+  const Edge from = is_output_ ? history(saved_for) : packed.edge;
   meta.grad_fn = from.node;
   meta.output_nr = from.input;
   meta.attr_version = t->version();
@@ -99,18 +128,26 @@ Edge SavedVariable::history(const Node& saved_for) const {
 }
 
 Tensor SavedVariable::unpack(const Node& saved_for) const {
-  if (packed_) return unpacked(saved_for);
-  if (!data_.defined()) {
+  Tensor data, tangent;
+  Ref<PackedTensor> packed;
+  {
+    const Lock lock(busy_);
+    data = data_;
+    tangent = tangent_;
+    packed = packed_;
+  }
+  if (packed) return unpacked(*packed, saved_for);
+  if (!data.defined()) {
     if (released_) fail_released();
     return {};
   }
-  if (data_->version() != version_) {
-    const Ref<Node>& fn = is_output_ ? Ref<Node>::share(const_cast<Node*>(&saved_for)) : grad_fn_of(data_);
-    const uint32_t nr = is_output_ ? output_nr_ : data_->autograd ? data_->autograd->output_nr : 0;
+  if (data->version() != version_) {
+    const Ref<Node>& fn = is_output_ ? Ref<Node>::share(const_cast<Node*>(&saved_for)) : grad_fn_of(data);
+    const uint32_t nr = is_output_ ? output_nr_ : data->autograd ? data->autograd->output_nr : 0;
     const std::string from = fn ? str(", which is output ", nr, " of ", forward_name(*fn), ",") : std::string();
     fail(ErrorKind::Runtime,
          "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
-         scalar_type_name(data_.dtype()), "Tensor ", data_.sizes(), "]", from, " is at version ", data_->version(),
+         scalar_type_name(data.dtype()), "Tensor ", data.sizes(), "]", from, " is at version ", data->version(),
          "; expected version ", version_,
          engine::anomaly.enabled
              ? " instead. Hint: the backtrace further above shows the operation that failed to compute its gradient. "
@@ -118,8 +155,8 @@ Tensor SavedVariable::unpack(const Node& saved_for) const {
              : " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, "
                "with torch.autograd.set_detect_anomaly(True, check_nan=False).");
   }
-  if (!is_output_) return data_;
-  Tensor t = without_history(data_);
+  if (!is_output_) return data;
+  Tensor t = without_history(data);
   // A result without a derivative has no history.
   if (needs_grad_ && (t.is_floating_point() || t.is_complex())) {
     AutogradMeta& meta = autograd_meta(t);
@@ -128,7 +165,7 @@ Tensor SavedVariable::unpack(const Node& saved_for) const {
     meta.output_nr = from.input;
     meta.attr_version = t->version();
     t->set_requires_grad_bit(true);
-    if (tangent_.defined()) forward::set_tangent(t, tangent_, false);
+    if (tangent.defined()) forward::set_tangent(t, tangent, false);
   }
   return t;
 }

@@ -31,12 +31,8 @@ class SavedVariable {
 
   // The tensor as it was. RuntimeError when it was freed, or changed in place since.
   Tensor unpack(const Node& saved_for) const;
-  void reset() {
-    data_.reset();
-    tangent_.reset();
-    packed_ = nullptr;
-    released_ = true;
-  }
+  // Another thread's backward may unpack meanwhile: it gets the whole value, or the error.
+  void reset();
   // Packs what is kept with hooks of its own. RuntimeError when hooks packed it already, or it was freed.
   void set_packer(Packer packer);
   const Tensor& data() const { return data_; }
@@ -45,7 +41,7 @@ class SavedVariable {
 
  private:
   void pack(const Tensor& t, Packer packer);
-  Tensor unpacked(const Node& saved_for) const;
+  Tensor unpacked(PackedTensor& packed, const Node& saved_for) const;
   // Of a result: the node that saves it; where it wrote to a view, what the view has as history since.
   Edge history(const Node& saved_for) const;
 
@@ -58,6 +54,7 @@ class SavedVariable {
   bool is_output_ = false;
   bool needs_grad_ = false;
   bool released_ = false;
+  mutable uint8_t busy_ = 0;  // a lock, for the moment in which references are copied
 };
 
 std::vector<SavedVariable> save_list(TensorList list, bool is_output);

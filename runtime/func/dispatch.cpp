@@ -1,4 +1,6 @@
 // The kernels of the transforms' keys: into the innermost layer at the front, out of it at the back.
+#include <string_view>
+
 #include "runtime/door.h"
 #include "runtime/error.h"
 #include "runtime/func/layers.h"
@@ -59,10 +61,24 @@ void check_captures(OpRow& op, std::span<const Arg> args, const Layer& layer) {
   }
 }
 
+bool passes_by(const OpRow& op, std::span<const Arg> args) {
+  const Layer& layer = layers().back();
+  const std::string_view name = op.info->name;
+  if (!layer.older || name.ends_with("_batch_dim")) return false;
+  if (name == "aten::_make_dual") return true;  // a tangent may hold a batch where its value doesn't
+  bool batched = false;
+  for_each_tensor(args, [&](const Tensor& t) { batched |= wrapper_at(t, layer.level) != nullptr; });
+  return !batched;
+}
+
 class FrontKey final : public BoxedKernel {
  public:
-  void call(OpRow& op, KeySet, std::span<const Arg> given, Value* out) override {
+  void call(OpRow& op, KeySet keys, std::span<const Arg> given, Value* out) override {
     TN_CHECK(!layers().empty(), op.info->name, ": expected a running function transform, got none");
+    if (passes_by(op, given)) {
+      constexpr KeySet kBelow = KeySet::below(DispatchKey::FuncTorchDynamicLayerFrontMode);
+      return door::redispatch_boxed(op, (keys & kBelow).remove(DispatchKey::FuncTorchBatched), given, out);
+    }
     bool dead = false;
     for_each_tensor(given, [&](const Tensor& t) { dead |= is_dead(t); });
     if (!dead) return enter(op, given, out);
@@ -84,7 +100,12 @@ class FrontKey final : public BoxedKernel {
 
 class BackKey final : public BoxedKernel {
  public:
-  void call(OpRow& op, KeySet, std::span<const Arg> args, Value* out) override { send_on(op, args, out); }
+  void call(OpRow& op, KeySet keys, std::span<const Arg> args, Value* out) override {
+    const bool entered = (thread_state.excluded & bits(keys::kFront.raw())) != 0;
+    if (entered || !passes_by(op, args)) return send_on(op, args, out);
+    constexpr KeySet kBelow = KeySet::below(DispatchKey::FuncTorchDynamicLayerBackMode);
+    door::redispatch_boxed(op, keys & kBelow, args, out);
+  }
 };
 
 class VmapModeKey final : public BoxedKernel {

@@ -19,7 +19,7 @@ enum class Transform : uint8_t {
   Grad = 2,
   Jvp = 3,
   Functionalize = 4
-};                                                                       // torch._C._functorch.TransformType
+};  // torch._C._functorch.TransformType
 enum class Randomness : uint8_t { Error = 0, Same = 1, Different = 2 };  // RandomnessType
 
 // Whether the layer that made a tensor still runs.
@@ -38,6 +38,8 @@ struct Layer {
   bool previous_fw_grad_mode = true;
   Ref<Life> life;
   uint64_t included = 0, excluded = 0;  // the thread's keys when a call met this layer
+  // Of torch._vmap_internals: calls without a batched tensor pass it by, so that they build graphs and carry tangents.
+  bool older = false;
 };
 
 // The value that a tensor stands for at a level. With `batch_dim` >= 0, one element of it along that dimension.

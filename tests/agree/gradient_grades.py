@@ -9,7 +9,7 @@ from typing import Any
 
 # 'forward': the results themselves differ or are refused, so that there is no gradient to compare.
 STATES = ("agree", "differ", "refused", "error", "crash", "forward", "unsent")
-ORDERS = ("first", "second")
+ORDERS = ("first", "second", "tangent")
 WRONG = ("differ", "refused", "error", "crash")
 
 
@@ -23,7 +23,7 @@ class GradientGrades:
 
     def add(self, verdicts: list[dict[str, Any]]) -> None:
         for v in verdicts:
-            order = "second" if v["leg"] == "second" else "first"
+            order = v["leg"] if v["leg"] in ORDERS else "first"
             self.opinfos.setdefault(v["op"], {}).setdefault(order, Counter())[v["status"]] += 1
             if v["status"] in WRONG:
                 text = f"{v['status']}: {v['leg']} {v['dtype']} sample {v['n']}: {v['what'].splitlines()[0][:200]}"
@@ -61,7 +61,7 @@ class GradientGrades:
                 yield f"{name:<44}{order:>8}{numbers}  {self.first.get(name, {}).get(order, '')}"
         for order in ORDERS:
             good, all_ = self.agreeing(order)
-            yield f"{order} order: {good} of {all_} OpInfos that agree forward agree in gradients"
+            yield f"{order}: {good} of {all_} OpInfos that agree forward agree in gradients"
 
 
 def lost(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

@@ -1,4 +1,5 @@
-"""Upstream's side of the comparison of gradients: programs on inputs that need gradients, and upstream's gradients of them.
+"""Upstream's side of the comparison of gradients: programs on inputs that need gradients, and upstream's gradients of them,
+also in forward mode.
 
     python gradient_oracle.py sample --out DIR NAME...
 
@@ -22,7 +23,7 @@ from oracle import Watch, database, seed, spread
 from program import trace
 from wire import Unsent, dtype_name, write_record
 
-FIRST, SECOND, INPLACE = 8, 4, 3  # samples of one operator and dtype
+FIRST, SECOND, INPLACE, TANGENT = 8, 4, 3, 5  # samples of one operator and dtype
 DTYPES = (torch.float32, torch.float64)
 
 
@@ -46,6 +47,9 @@ def calls(op: Any, dtype: torch.dtype) -> Iterator[tuple[str, int, Callable[[], 
     if op.supports_gradgrad:
         for n, s in make(SECOND):
             yield "second", n, lambda s=s: call(s)
+    if op.supports_forward_ad:
+        for n, s in make(TANGENT):
+            yield "tangent", n, lambda s=s: call(s)
 
 
 class Sampler:

@@ -1,7 +1,8 @@
-"""Gradients of a recorded program: what the results' gradients with respect to the inputs are, first and second order.
+"""Gradients of a recorded program: what the results' gradients with respect to the inputs are, first and second order, and
+the results' tangents in forward mode.
 
-Runs under both interpreters. The gradients of the results (cotangents) are small multiples of 1/16, exact in every dtype and
-made without the torch under test.
+Runs under both interpreters. The gradients of the results (cotangents) and the tangents of the inputs are small multiples of
+1/16, exact in every dtype and made without the torch under test.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 
 import torch
 from program import Run, raised
+from torch.autograd import forward_ad
 from wire import Unsent, Writer
 
-ORDERS = {"first": 1, "inplace": 1, "second": 2}
+ORDERS = {"first": 1, "inplace": 1, "second": 2, "tangent": 0}  # 0: forward mode
 
 
 def tensors_of(value: Any) -> list[torch.Tensor]:
@@ -40,6 +42,18 @@ def cotangent(t: torch.Tensor, number: int, needs_grad: bool) -> torch.Tensor:
     return torch.tensor(values, dtype=t.dtype).reshape(t.shape).requires_grad_(needs_grad)
 
 
+def tangents(program: dict[str, Any], blob: bytes, wider: bool) -> list[torch.Tensor | None]:
+    """The tangents of the results, in order, where every input that needs a gradient has one."""
+    run = Run(program, blob, wider)
+    with forward_ad.dual_level():
+        run.inputs = [
+            forward_ad.make_dual(x.detach(), cotangent(x, 1000 + k, False)) if x.requires_grad else x
+            for k, x in enumerate(run.inputs)
+        ]
+        found = [forward_ad.unpack_dual(t).tangent for t in tensors_of(run())]
+        return [None if t is None else t.clone() for t in found]
+
+
 def plain(t: torch.Tensor | None) -> Any:
     """The values alone: strides of gradients are no promise."""
     if t is None:
@@ -53,7 +67,8 @@ def derive(
     watch: Callable[[Callable[[], Any]], Any] = lambda call: call(),
 ) -> tuple[dict[str, Any], bytes, bool]:  # fmt: skip
     """(document, blob, widened). The document holds the forward results, which of them need gradients, and the gradients of
-    the inputs (for the second order also those of the cotangents); or the error and the stage that raised it."""
+    the inputs (for the second order also those of the cotangents; for order 0 the tangents of the results, and which results
+    have one); or the error and the stage that raised it."""
     writer = Writer()
     stage, widened = "inputs", False
     with warnings.catch_warnings():
@@ -65,6 +80,13 @@ def derive(
             found = tensors_of(watch(run))
             widened = run.reader.widened
             stage = "backward"
+            if order == 0:
+                kept = [plain(t) for t in found]
+                torch.manual_seed(seed)
+                moved = tangents(program, blob, wider)
+                document = {"outputs": writer.value(kept), "needs": [t is not None for t in moved]}
+                document["grads"] = writer.value([plain(t) for t in moved])
+                return document, bytes(writer.blob), widened
             inputs = [x for x in run.inputs if x.requires_grad]
             needs = [t.requires_grad for t in found]
             outputs = [t for t in found if t.requires_grad]

@@ -31,7 +31,8 @@ def test_upstream_agrees_with_itself(upstream_twice: Harness) -> None:
         for counts in by.values():
             assert set(counts) <= {"agree", "unsent"} and counts["agree"], (name, by)
     assert {"add.Tensor", "add_.Tensor", "relu"} <= grades.cells.keys()
-    assert grades.agreeing("first") == grades.agreeing("second") == (len(grades.opinfos), len(grades.opinfos))
+    everything = (len(grades.opinfos), len(grades.opinfos))
+    assert grades.agreeing("first") == grades.agreeing("second") == grades.agreeing("tangent") == everything
 
 
 def flip(mask: int, of: int) -> Callable[[dict[str, Any], bytearray], None]:
@@ -64,7 +65,9 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any], bytearray], None], str]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "leg"), [(kind, "first") for kind in DAMAGE] + [("gradient", "second")])
+@pytest.mark.parametrize(
+    ("kind", "leg"), [(kind, "first") for kind in DAMAGE] + [("gradient", "second"), ("gradient", "tangent")]
+)
 def test_finds_damage(kind: str, leg: str, upstream_twice: Harness, tmp_path: Path) -> None:
     damage, status = DAMAGE[kind]
 

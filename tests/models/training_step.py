@@ -15,7 +15,9 @@ import torch
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data" / "tiny_gradients.json"
-KINDS = ("bert", "gpt2", "llama", "mixtral", "t5")
+TEXTS = ("bert", "gpt2", "llama", "mixtral", "t5")
+IMAGES = ("vit", "resnet", "convnext")
+KINDS = TEXTS + IMAGES
 ELEMENTS = 17  # of each gradient, evenly from the first to the last
 
 
@@ -28,9 +30,39 @@ def _recorded() -> Any:
     return sys.modules[name]
 
 
+def build_for_images(kind: str) -> torch.nn.Module:
+    """Five classes, images of 16 by 16. A ResNet's batch norms are in training mode: they use the batch."""
+    import transformers
+
+    if kind == "vit":
+        config: Any = transformers.ViTConfig(
+            hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, image_size=16, patch_size=4,
+            num_labels=5,
+        )  # fmt: skip
+        return _recorded().fill(transformers.ViTForImageClassification(config))
+    if kind == "resnet":
+        config = transformers.ResNetConfig(embedding_size=8, hidden_sizes=[16, 24], depths=[1, 2], num_labels=5)
+        return _recorded().fill(transformers.ResNetForImageClassification(config)).train()
+    config = transformers.ConvNextConfig(
+        num_stages=2, hidden_sizes=[16, 24], depths=[1, 2], patch_size=2, image_size=16, num_labels=5
+    )
+    return _recorded().fill(transformers.ConvNextForImageClassification(config))
+
+
+def inputs(kind: str, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    if kind in TEXTS:
+        given = _recorded().inputs()
+        return {**given, "labels": given["input_ids"]}
+    i = torch.arange(4 * 3 * 16 * 16)
+    pixels = ((i * 40503 + 10007) * (i % 61 + 1) % 65536 - 32768).to(dtype) * 2.0**-15
+    return {"pixel_values": pixels.reshape(4, 3, 16, 16), "labels": torch.tensor([0, 3, 1, 4])}
+
+
 def build(kind: str) -> torch.nn.Module:
     import transformers
 
+    if kind in IMAGES:
+        return build_for_images(kind)
     recorded = _recorded()
     if kind in ("bert", "llama"):
         return recorded.build(kind)
@@ -56,8 +88,7 @@ def build(kind: str) -> torch.nn.Module:
 def step(kind: str, dtype: torch.dtype) -> dict[str, list[float]]:
     """'loss' and the chosen elements of each gradient."""
     model = build(kind).to(dtype)
-    given = _recorded().inputs()
-    loss = model(**given, labels=given["input_ids"]).loss
+    loss = model(**inputs(kind, dtype)).loss
     loss.backward()
     found = {"loss": [loss.item()]}
     for name, p in model.named_parameters():

@@ -205,3 +205,53 @@ def test_tangent_of_an_expanded_tensor_has_its_own_memory():
 
     forward = torch.autograd.functional.jacobian(f, (x, z), vectorize=True, strategy="forward-mode")
     torch.testing.assert_close(tuple(map(tuple, forward)), torch.autograd.functional.jacobian(f, (x, z)))
+
+
+def by_differences(function, *inputs):
+    """Forward mode against difference quotients, in every input at once."""
+    tangents = [torch.linspace(-1, 1, max(x.numel(), 1), dtype=x.dtype)[: x.numel()].reshape(x.shape) for x in inputs]
+    with fw.dual_level():
+        made = function(*(fw.make_dual(x, t) for x, t in zip(inputs, tangents, strict=True)))
+        found = fw.unpack_dual(made).tangent
+    step = 1e-6
+    ahead, behind = (function(*(x + s * t for x, t in zip(inputs, tangents, strict=True))) for s in (step, -step))
+    assert torch.allclose(found, (ahead - behind) / (2 * step), atol=1e-7)
+
+
+def wave(*shape):
+    n = torch.Size(shape).numel()
+    return (torch.arange(n, dtype=torch.float64) * 0.7 + 0.3).sin().reshape(shape)
+
+
+INDEX = torch.tensor([[0, 1, 0], [1, 1, 2]])
+FORWARD = {
+    "addbmm": (torch.addbmm, [(5, 10), (5, 5, 5), (5, 5, 10)]),
+    "amax of some": (lambda x: x.amax((0, 2)), [(3, 5, 2)]),
+    "amin of one": (lambda x: x.amin(1), [(3, 5, 2)]),
+    "aminmax": (lambda x: torch.aminmax(x, dim=0).max, [(4, 3)]),
+    "block_diag": (torch.block_diag, [(2, 3), (1, 2)]),
+    "glu": (lambda x: torch.nn.functional.glu(x, 1), [(3, 4)]),
+    "logcumsumexp": (lambda x: torch.logcumsumexp(300 * x, 0), [(5, 2)]),
+    "conv1d": (lambda x, w, b: torch.conv1d(x, w, b, padding=1), [(2, 3, 7), (4, 3, 3), (4,)]),
+    "conv2d": (lambda x, w, b: torch.conv2d(x, w, b, stride=2, groups=2), [(1, 4, 6, 5), (2, 2, 3, 2), (2,)]),
+    "conv_transpose2d": (lambda x, w: torch.conv_transpose2d(x, w, stride=2), [(1, 2, 3, 3), (2, 3, 2, 2)]),
+    "scatter sum": (lambda x, s: x.scatter_reduce(0, INDEX, s, "sum"), [(3, 3), (2, 3)]),
+    "scatter mean": (lambda x, s: x.scatter_reduce(0, INDEX, s, "mean", include_self=False), [(3, 3), (2, 3)]),
+    "scatter amax": (lambda x, s: x.scatter_reduce(0, INDEX, s, "amax"), [(3, 3), (2, 3)]),
+    "scatter amin": (lambda x, s: x.scatter_reduce(0, INDEX, s, "amin", include_self=False), [(3, 3), (2, 3)]),
+    "norm of order 0": (lambda x: torch.linalg.vector_norm(x, 0, 0), [(3, 2)]),
+    "group_norm": (lambda x: torch.nn.functional.group_norm(x, 2), [(2, 4, 3)]),
+}
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_tangents_by_differences(name):
+    function, shapes = FORWARD[name]
+    by_differences(function, *(wave(*s) for s in shapes))
+
+
+def test_group_norm_of_nothing_has_a_tangent():
+    x = torch.zeros(0, 6, 3)
+    with fw.dual_level():
+        made = torch.nn.functional.group_norm(fw.make_dual(x, x), 1)
+        assert fw.unpack_dual(made).tangent.shape == x.shape

@@ -1,8 +1,10 @@
 """dtypes, devices, sizes, generators, storages and archives: the answers that upstream gives."""
 
 import copy
+import gc
 import io
 import pickle
+import weakref
 import zipfile
 
 import pytest
@@ -109,3 +111,20 @@ def test_record_offsets_are_aligned():
     r = torch._C.PyTorchFileReader(io.BytesIO(b.getvalue()))
     assert r.get_record_offset("data/0") % 64 == 0
     assert r.get_record_offset("data/0") == r.get_record_offset_no_read(r.get_record_header_offset("data/0"), "data/0", 3, 64)
+
+
+@pytest.mark.parametrize("fix", [True, False])
+def test_a_tensor_out_of_a_weak_reference_lives_on(fix):
+    x = torch.tensor([1.0, 2.0])
+    x.tag = "kept"
+    ref, y = weakref.ref(x), torch.empty(2)
+    y.grad = x
+    del x
+    x = ref()
+    if fix:
+        x._fix_weakref()
+    del y
+    gc.collect()
+    assert x.tolist() == [1.0, 2.0] and x.tag == "kept" and x.sigmoid().shape == (2,)
+    x.add_(1)
+    assert ref() is x and x.tolist() == [2.0, 3.0]
