@@ -91,7 +91,8 @@ class Emitter:
                     "flags": self._flags(op, served),
                 }
             )
-        return self.render("op_table.cpp.j2", ops=rows, key_lists=lists.items())
+        lacking = [op.ident for op in self.surface.ops if op.lacks_derivative and op.full in self.plan.served]
+        return self.render("op_table.cpp.j2", ops=rows, key_lists=lists.items(), lacking=lacking)
 
     def _autocast(self) -> list[tuple[str, str]]:
         """The operators of autocast.yaml with their policies, as far as the surface has them."""
@@ -119,7 +120,8 @@ class Emitter:
         flags |= 16 if op.implicit else 0
         flags |= 32 if served is not None and served.claim.conj else 0
         # Lists take their elements' own nodes.
-        flags |= 64 if op.has_derivative and not op.name.startswith("_foreach_") else 0
+        differentiable = op.has_derivative or (op.lacks_derivative and served is not None)
+        flags |= 64 if differentiable and not op.name.startswith("_foreach_") else 0
         flags |= 128 if op.list_return else 0
         return flags
 

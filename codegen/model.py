@@ -43,6 +43,7 @@ class Op:
     view: bool
     implicit: bool
     has_derivative: bool
+    lacks_derivative: bool  # upstream marks its results with a node whose backward says that there is no derivative
     native: Any = field(compare=False, repr=False)
     # The functional form of its group, and the group's other forms: qualified names or ''.
     functional: str = ""
@@ -137,6 +138,27 @@ def load(tree: Path, version: str) -> Surface:
                 forms[str(member.func.name)] = names
                 outs[str(member.func.name)] = g.out
 
+    from torchgen.api.autograd import match_differentiability_info
+    from torchgen.packaged.autograd.gen_trace_type import MANUAL_AUTOGRAD
+    from torchgen.packaged.autograd.gen_variable_type import DONT_REQUIRE_DERIVATIVE
+
+    matches = match_differentiability_info(list(natives), infos)
+    mentioned = {str(m.func.func.name) for m in matches if m.info}
+    exempt = {*MANUAL_AUTOGRAD, *DONT_REQUIRE_DERIVATIVE}
+
+    def lacks_derivative(f: Any) -> bool:
+        """As upstream's generator decides: no entry in derivatives.yaml, but tensors that could have gradients."""
+        base = f.func.name.name.base
+        return (
+            f.func.kind().name in ("functional", "inplace")
+            and not f.has_composite_implicit_autograd_kernel
+            and str(f.func.name) not in mentioned
+            and not {base, str(f.func.name.name)} & exempt
+            and not f.is_view_op
+            and any(a.type.is_tensor_like() for a in f.func.arguments.flat_all)
+            and any(r.type.is_tensor_like() for r in f.func.returns)
+        )
+
     ops = []
     for i, f in enumerate(natives):
         name = str(f.func.name)
@@ -166,6 +188,7 @@ def load(tree: Path, version: str) -> Surface:
                 view=f.is_view_op or "inplace_view" in f.tags,
                 implicit="CompositeImplicitAutograd" in keys,
                 has_derivative=name in differentiable,
+                lacks_derivative=lacks_derivative(f),
                 native=f,
                 **forms.get(name, {}),
             )

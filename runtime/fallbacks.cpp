@@ -7,9 +7,13 @@
 #include "runtime/autograd/forward.h"
 #include "runtime/autograd_meta.h"
 #include "runtime/copy.h"
+#include "runtime/op_table.h"
 #include "runtime/schema.h"
 
 namespace tn {
+
+extern const uint16_t ops_without_derivative[];  // generated
+
 namespace {
 
 // Works on plain copies of conjugate and negative views; what an operator writes is written back through the view.
@@ -65,6 +69,22 @@ std::string node_name(const OpInfo& op) {
   return name + "Backward0";
 }
 
+bool has_no_derivative(const OpRow& op) {
+  const uint16_t* at = ops_without_derivative;
+  while (*at != kNumNativeOps && &op_infos[*at] != op.info) ++at;
+  return *at != kNumNativeOps;
+}
+
+// The node of a result that upstream has no derivative for either.
+class NotImplementedNode final : public Node {
+ public:
+  explicit NotImplementedNode(const char* op) : Node("NotImplemented"), op_(op) {}
+  GradList apply(GradList&&) override { fail(ErrorKind::Runtime, "derivative for ", op_, " is not implemented"); }
+
+ private:
+  const char* op_;
+};
+
 class GraphMarker final : public BoxedKernel {
  public:
   void call(OpRow& op, KeySet keys, std::span<const Arg> args, Value* out) override {
@@ -88,6 +108,7 @@ class GraphMarker final : public BoxedKernel {
  private:
   static void mark(const Tensor& t, const OpRow& op, Ref<Node>& node, bool written) {
     if (!t.defined() || (!t.is_floating_point() && !t.is_complex())) return;
+    if (!node && has_no_derivative(op)) node = make_ref<NotImplementedNode>(op.info->name);
     if (!node)
       node = make_ref<RefusingNode>(node_name(*op.info),
                                     str(op.info->name, op.info->overload[0] ? "." : "", op.info->overload),

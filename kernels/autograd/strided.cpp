@@ -2,6 +2,7 @@
 // it.
 #include <algorithm>
 
+#include "generated/ops/new_empty_strided.h"
 #include "kernels/autograd/helpers.h"
 #include "runtime/shape.h"
 
@@ -38,7 +39,7 @@ Tensor as_strided_backward(Tensor grad, const TensorGeometry& input, IntArrayRef
     return static_cast<int64_t>(tn::storage_bytes(sizes_of, strides_of, at, 1));
   };
   const int64_t length = std::max(reach(sizes, strides, out_at), reach(input.sizes, input.strides, in_at));
-  Tensor whole = at::zeros(IntArrayRef(length), grad.options());
+  Tensor whole = grad.new_zeros_symint({length});  // a batch of gradients makes a batch
   if (may_overlap(sizes, strides)) {
     whole = whole.index_add(0, places(length, sizes, strides, out_at, grad), grad.reshape(IntArrayRef(-1)));
   } else {
@@ -57,7 +58,7 @@ Tensor as_strided_backward(Tensor grad, const TensorGeometry& input, IntArrayRef
 // Upstream keeps the gradient of the replaced window and none elsewhere.
 Tensor as_strided_scatter_backward(const Tensor& grad, const TensorGeometry& input, const TensorGeometry&,
                                    IntArrayRef sizes, IntArrayRef strides, std::optional<int64_t> offset) {
-  const Tensor out = at::empty_strided(input.sizes, input.strides, grad.dtype(), grad.layout(), grad.device());
+  const Tensor out = tn::at::new_empty_strided(grad, input.sizes, input.strides);
   out.zero_();
   out.as_strided(sizes, strides, offset).copy_(grad.as_strided(sizes, strides, offset));
   return out;

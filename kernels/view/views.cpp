@@ -49,6 +49,11 @@ const Tensor& native::detach_(const Tensor& self) {
   forget_history(self);
   return self;
 }
+// What src would look like if self were a slice of it.
+Tensor native::slice_inverse(const Tensor& self, const Tensor& src, int64_t, std::optional<int64_t>,
+                             std::optional<int64_t>, int64_t) {
+  return as_strided_impl(self, src.sizes(), src.strides(), src.storage_offset());
+}
 Tensor native::lift(const Tensor& self) { return self; }
 Tensor native::lift_fresh(const Tensor& self) { return self; }
 Tensor native::view(const Tensor& self, IntArrayRef size) { return view_impl(self, size); }

@@ -55,9 +55,11 @@ class OpReplay final : public ViewReplay {
       : op_(op), output_(output), base_(self), base_dtype_(self.dtype()), view_dtype_(view.dtype()) {
     conj_ = self->is_conj() != view->is_conj();
     neg_ = self->is_neg() != view->is_neg();
+    bool found = false;
     for (size_t i = 0; i < args.size(); ++i) {
-      const bool is_self = args[i].tag == Tag::Tensor && args[i].t == self.impl();
+      const bool is_self = !found && args[i].tag == Tag::Tensor && args[i].t == self.impl();
       if (is_self) self_ = i;
+      found |= is_self;
       args_.push_back(is_self ? Value() : Value::copy_of(args[i]));
     }
   }
