@@ -117,7 +117,8 @@ std::tuple<Tensor, Tensor, Tensor> ormqr_backward(const Tensor& grad, const Tens
   std::tuple<Tensor, Tensor, Tensor> out;
   if (!grad.defined()) return out;
   if (mask[2]) std::get<2>(out) = at::ormqr(self, tau, grad, left, !transpose);
-  if (!mask[0] && !mask[1]) return out;
+  // Without a reflection nothing depends on the factors, and upstream gives them no gradient.
+  if ((!mask[0] && !mask[1]) || self.numel() == 0 || tau.numel() == 0) return out;
   // The gradient of all of Q, m x m.
   const Tensor of_op = left ? times(grad, other.mH()) : times(other.mH(), grad);
   const int64_t m = self.size(-2);

@@ -96,18 +96,27 @@ Tensor safe_logsumexp_jvp(const Tensor& x, const Tensor& dx, IntArrayRef dim, bo
 
 Tensor logcumsumexp_jvp(const Tensor& x, const Tensor& dx, int64_t dim) {
   if (x.dim() == 0) return dx;
-  // Step by step, so that every weight is taken against the sum so far: none overflows, the first is one.
-  const std::vector<tn::Tensor> logs = at::unbind(x, dim), tangents = at::unbind(dx, dim),
-                                sums = at::unbind(at::logcumsumexp(x, dim), dim);
-  const auto weight = [](const Tensor& part, const Tensor& whole) {
-    return at::masked_fill(at::exp(at::sub(part, whole)), at::isinf(at::neg(whole)), tn::Scalar(int64_t{0}));
-  };
+  // Step by step, weights against the largest logarithm so far: none overflows, and a weight is as exact as the
+  // difference of two inputs, whatever their size.
+  const std::vector<tn::Tensor> logs = at::unbind(x, dim), tangents = at::unbind(dx, dim);
+  if (logs.empty()) return dx;
+  const auto real = [](const Tensor& t) { return t.is_complex() ? Tensor(at::real(t)) : t; };
+  const auto finite = [](const Tensor& t) { return Tensor(at::masked_fill(t, at::isinf(t), tn::Scalar(int64_t{0}))); };
+  const tn::Scalar zero(int64_t{0});
   std::vector<tn::Tensor> made;
-  for (size_t k = 0; k < logs.size(); ++k)
-    made.push_back(k == 0 ? tangents[0]
-                          : tn::Tensor(at::add(at::mul(weight(sums[k - 1], sums[k]), made[k - 1]),
-                                               at::mul(weight(logs[k], sums[k]), tangents[k]))));
-  return made.empty() ? dx : Tensor(at::stack(made, dim));
+  Tensor top, sum, moved;
+  for (size_t k = 0; k < logs.size(); ++k) {
+    const Tensor before = top;
+    top = k == 0 ? real(logs[k]) : Tensor(at::where(at::gt(before, real(logs[k])), before, real(logs[k])));
+    const Tensor weight = at::exp(at::sub(logs[k], finite(top)));
+    const Tensor step = at::mul(weight, tangents[k]);
+    const Tensor fade = k == 0 ? Tensor() : Tensor(at::exp(at::sub(before, finite(top))));
+    sum = k == 0 ? weight : Tensor(at::add(at::mul(sum, fade), weight));
+    moved = k == 0 ? step : Tensor(at::add(at::mul(moved, fade), step));
+    // Nothing but exp(-inf) so far: upstream's tangent is zero.
+    made.push_back(at::masked_fill(at::div(moved, sum), at::eq(sum, zero), zero));
+  }
+  return at::stack(made, dim);
 }
 
 Tensor cumprod_jvp(const Tensor& dx, const Tensor& x, const Tensor& result, int64_t dim) {

@@ -41,13 +41,24 @@ std::tuple<Tensor, Tensor> polar_backward(const Tensor& grad, const Tensor& resu
 }
 
 // I1' = I0 - I1 / x, which is 1/2 at 0.
+// Where the quotient by self has no value, the slope is 1/2. The quotient is taken elsewhere, so that its own
+// derivative is a number.
+static std::pair<Tensor, Tensor> away_from_zero(const Tensor& self) {
+  const double eps = self.scalar_type() == ScalarType::Double
+                         ? std::numeric_limits<double>::epsilon()
+                         : static_cast<double>(std::numeric_limits<float>::epsilon());
+  const Tensor tiny = at::le(self.abs(), Scalar(eps));
+  return {tiny, Tensor(self.masked_fill(tiny, Scalar(eps)))};
+}
 Tensor i1_backward(const Tensor& grad, const Tensor& self, const Tensor& result) {
-  const Tensor slope = at::i0(self) - result / self;
-  return grad * Tensor(slope.masked_fill(self == Scalar(0), Scalar(0.5)));
+  const auto [tiny, safe] = away_from_zero(self);
+  const Tensor slope = at::i0(safe) - result / safe;
+  return grad * Tensor(slope.masked_fill(tiny, Scalar(0.5)));
 }
 Tensor i1e_backward(const Tensor& grad, const Tensor& self, const Tensor& result) {
-  const Tensor slope = at::special_i0e(self) - result * (at::sgn(self) + self.reciprocal());
-  return grad * Tensor(slope.masked_fill(self == Scalar(0), Scalar(0.5)));
+  const auto [tiny, safe] = away_from_zero(self);
+  const Tensor slope = at::special_i0e(safe) - result * (at::sgn(safe) + safe.reciprocal());
+  return grad * Tensor(slope.masked_fill(tiny, Scalar(0.5)));
 }
 
 Tensor mvlgamma_backward(const Tensor& grad, const Tensor& self, int64_t p) {

@@ -103,7 +103,8 @@ Tensor cholesky_inverse_jvp(const Tensor& factor, const Tensor& dfactor, const T
 Tensor linalg_det_backward(const Tensor& grad, const Tensor& det, const Tensor& a, const Tensor& lu,
                            const Tensor& pivots) {
   if (!grad.defined()) return {};
-  if (a.numel() == 0) return of_nothing(a, grad);
+  // Upstream's gradient of an empty determinant depends on nothing.
+  if (a.numel() == 0) return at::zeros_like(a);
   const Tensor regular = without_zeros(lu);
   if (!GradMode::is_enabled()) {
     const Tensor scale = at::mul(grad, signed_product(regular, pivots).conj());
@@ -131,7 +132,7 @@ Tensor linalg_det_jvp(const Tensor& da, const Tensor&, const Tensor& lu, const T
 Tensor slogdet_backward(const Tensor& grad_sign, const Tensor& grad_log, const Tensor& a, const Tensor& sign,
                         const Tensor& lu, const Tensor& pivots) {
   if (!grad_log.defined() && (!grad_sign.defined() || !a.is_complex())) return {};
-  if (a.numel() == 0) return of_nothing(a, plus(grad_log, grad_sign));
+  if (a.numel() == 0) return of_nothing(a, a.is_complex() ? plus(grad_log, grad_sign) : grad_log);
   Tensor scale = grad_log.defined() ? Tensor(grad_log.to(a.scalar_type())) : Tensor();
   if (a.is_complex() && grad_sign.defined()) {
     const Tensor turn = at::imag(at::mul(grad_sign.conj(), sign));
