@@ -279,7 +279,9 @@ Tensor unbind_backward(const GradList& grads, int64_t dim) {
 }
 Tensor masked_fill_backward(const Tensor& grad, const Tensor& mask) { return at::where(mask, grad, Scalar(0)).sum(); }
 Tensor _to_copy_backward(const Tensor& grad, const TensorOptions& options) {
-  return at::_to_copy(grad, options.dtype_opt(), {}, options.device_opt());
+  // What went into a complex tensor as a real one gets the real part, without the warning of a cast.
+  const bool narrows = grad.is_complex() && !is_complex(options.dtype());
+  return at::_to_copy(narrows ? at::real(grad) : grad, options.dtype_opt(), {}, options.device_opt());
 }
 
 }  // namespace tn::autograd

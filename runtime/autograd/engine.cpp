@@ -44,7 +44,8 @@ struct Pending {
     if (!t.defined()) return;
     Tensor& into = grads[i];
     if (!into.defined()) into = std::move(t);
-    else if (ours[i] && !grad_mode() && into->use_count() == 1 && !into->python_dispatch) at::add_(into, t);
+    else if (ours[i] && !grad_mode() && into->use_count() == 1 && !into->python_dispatch && !t->wrapper)
+      at::add_(into, t);
     else {
       into = at::add(into, t);
       ours[i] = true;

@@ -505,3 +505,21 @@ def test_no_warning_where_nothing_is_wrong():
         y[:2] = y[2:] * 2
         y.sum().backward()
     assert x.grad.tolist() == [0, 0, 3, 3]
+
+
+def test_no_warning_where_a_real_number_became_complex():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = leaf(3)
+        x.to(torch.cdouble).sum().abs().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+
+
+def test_batched_gradients_that_meet_plain_ones():
+    x, go = leaf(3), leaf(3)
+    (first,) = torch.autograd.grad((x**2) + (x**3) + x.exp(), x, go, create_graph=True)
+    total = (first * x).sum() + (first**2).sum()
+    batch = torch.tensor([1.0, 2.0], dtype=torch.double)
+    many = torch.autograd.grad(total, x, batch, retain_graph=True, is_grads_batched=True)[0]
+    one = torch.autograd.grad(total, x)[0]
+    torch.testing.assert_close(many, torch.stack([one, one * 2]))
