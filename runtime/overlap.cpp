@@ -1,5 +1,9 @@
 #include "runtime/overlap.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "runtime/error.h"
 
 namespace tn {
@@ -15,6 +19,19 @@ Overlap overlap_of(const Tensor& a, const Tensor& b) {
   const char* b1 = b0 + b.numel() * static_cast<int64_t>(b.itemsize());
   if (a0 == b0 && a1 == b1) return a.strides() == b.strides() ? Overlap::Full : Overlap::Partial;
   return a0 < b1 && b0 < a1 ? Overlap::Partial : Overlap::No;
+}
+
+bool may_overlap(IntView sizes, IntView strides) {
+  std::vector<std::pair<int64_t, int64_t>> order;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1) order.emplace_back(strides[d], sizes[d]);
+  std::sort(order.begin(), order.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : order) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
 }
 
 void assert_no_internal_overlap(const Tensor& t) {

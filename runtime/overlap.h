@@ -6,6 +6,8 @@ namespace tn {
 
 enum class Overlap : uint8_t { No, Partial, Full, Unknown };
 
+// Whether two elements of a window with these sizes and strides may share memory.
+bool may_overlap(IntView sizes, IntView strides);
 Overlap overlap_of(const Tensor& a, const Tensor& b);
 // RuntimeError if elements of a written tensor certainly share memory (an expanded dimension).
 void assert_no_internal_overlap(const Tensor& written);

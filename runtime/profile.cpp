@@ -13,6 +13,13 @@ constinit Session* active = nullptr;
 
 namespace {
 
+// Upstream's name of a dtype in profiles: C++'s, for the ordinary ones.
+std::string type_name(ScalarType t) {
+  const bool ordinary = (is_integral(t, true) && !is_barebones_unsigned(t)) || is_complex(t) || is_reduced_float(t) ||
+                        t == ScalarType::Float || t == ScalarType::Double;
+  return ordinary ? element_type_name(t) : std::string();
+}
+
 // The clock never steps back within a run, but shows the time of day.
 int64_t now() {
   using std::chrono::duration_cast, std::chrono::nanoseconds;
@@ -70,25 +77,6 @@ uint64_t thread_number() {
   static constinit thread_local uint64_t mine = 0;
   if (mine == 0) mine = ++count;
   return mine;
-}
-
-const char* type_name(ScalarType t) {
-  switch (t) {
-    case ScalarType::Byte: return "unsigned char";
-    case ScalarType::Char: return "signed char";
-    case ScalarType::Short: return "short int";
-    case ScalarType::Int: return "int";
-    case ScalarType::Long: return "long int";
-    case ScalarType::Half: return "c10::Half";
-    case ScalarType::Float: return "float";
-    case ScalarType::Double: return "double";
-    case ScalarType::ComplexHalf: return "c10::complex<c10::Half>";
-    case ScalarType::ComplexFloat: return "c10::complex<float>";
-    case ScalarType::ComplexDouble: return "c10::complex<double>";
-    case ScalarType::Bool: return "bool";
-    case ScalarType::BFloat16: return "c10::BFloat16";
-    default: return "";
-  }
 }
 
 uint64_t flops_of(std::string_view op, std::span<const Arg> args) {

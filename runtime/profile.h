@@ -99,8 +99,6 @@ Session& session();
 uint64_t thread_number();
 // Arithmetic of an operator, by its arguments; 0 where it isn't counted.
 uint64_t flops_of(std::string_view op, std::span<const Arg> args);
-// Upstream's name of a dtype in profiles: C++'s.
-const char* type_name(ScalarType t);
 
 // A node that runs, maybe with its gradients: `prefix` is put before its name. Costs a test of one pointer while the
 // profiler is off.

@@ -4,24 +4,11 @@
 
 #include "generated/ops/new_empty_strided.h"
 #include "kernels/autograd/helpers.h"
+#include "runtime/overlap.h"
 #include "runtime/shape.h"
 
 namespace tn::autograd {
 namespace {
-
-// Whether two elements of such a window may share memory.
-bool may_overlap(IntArrayRef sizes, IntArrayRef strides) {
-  std::vector<std::pair<int64_t, int64_t>> order;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] > 1) order.emplace_back(strides[d], sizes[d]);
-  std::sort(order.begin(), order.end());
-  int64_t reach = 0;
-  for (const auto& [stride, size] : order) {
-    if (stride <= reach) return true;
-    reach += stride * (size - 1);
-  }
-  return false;
-}
 
 Tensor places(int64_t length, IntArrayRef sizes, IntArrayRef strides, int64_t offset, const Tensor& like) {
   const Tensor all = at::arange(Scalar(length), like.options().dtype(ScalarType::Long));

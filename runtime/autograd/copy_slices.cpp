@@ -13,6 +13,7 @@
 #include "generated/ops/zero.h"
 #include "runtime/autograd/saved_variable.h"
 #include "runtime/autograd_meta.h"
+#include "runtime/overlap.h"
 
 namespace tn {
 
@@ -94,19 +95,6 @@ AsStridedBackward::AsStridedBackward(const ViewInfo& info, const Tensor& view)
 
 namespace {
 
-// Whether two elements of such a window may share memory.
-bool may_overlap(const Shape& shape) {
-  std::vector<std::pair<int64_t, int64_t>> order;
-  for (size_t d = 0; d < shape.sizes().size(); ++d)
-    if (shape.sizes()[d] > 1) order.emplace_back(shape.strides()[d], shape.sizes()[d]);
-  std::sort(order.begin(), order.end());
-  int64_t reach = 0;
-  for (const auto& [stride, size] : order) {
-    if (stride <= reach) return true;
-    reach += stride * (size - 1);
-  }
-  return false;
-}
 int64_t elements_until_end(const Shape& shape, int64_t offset) {
   return static_cast<int64_t>(storage_bytes(shape.sizes(), shape.strides(), offset, 1));
 }
@@ -134,7 +122,7 @@ GradList AsStridedBackward::apply(GradList&& grads) {
   const int64_t base_at = std::max<int64_t>(-offset_, 0), view_at = std::max<int64_t>(offset_, 0);
   const int64_t length = std::max(elements_until_end(base_, base_at), elements_until_end(view_, view_at));
   Tensor whole = at::new_zeros(grad, {length});
-  if (may_overlap(view_))
+  if (may_overlap(view_.sizes(), view_.strides()))
     whole = at::index_add(whole, 0, places(length, view_, view_at, grad.device()), at::reshape(grad, {-1}));
   else at::copy_(at::as_strided(whole, view_.sizes(), view_.strides(), view_at), grad);
   results[0] = at::as_strided(whole, base_.sizes(), base_.strides(), base_at);
